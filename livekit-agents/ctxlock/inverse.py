@@ -1,0 +1,68 @@
+"""Takes the lock away again, to show that a patched file differs from its original by it alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from .syntax import Tree, is_lock_block, is_lock_declaration, is_session_check
+
+__all__ = ["check_inverse"]
+
+
+def check_inverse(original: bytes, patched: bytes, filename: str) -> None:
+    """Checks that both texts are the same program but for the lock.
+
+    Args:
+        original: The file before the rewrite; it may take the lock at some sites already.
+        patched: The file after it.
+        filename: How errors name it.
+
+    Raises:
+        NotUnderstood: They differ by more; it names the first line of `original` that changed.
+    """
+    before = Tree(original, filename)
+    after = Tree(patched, filename)
+    old = _WithoutLock().visit(before.module)
+    new = _WithoutLock().visit(after.module)
+    if ast.dump(old) == ast.dump(new):
+        return
+    first = next(_differences(old, new), old)
+    raise before.refuse(first, "The rewrite changed more than the lock here; nothing was written.")
+
+
+class _WithoutLock(ast.NodeTransformer):
+    """Removes the lock, its uses and the checks that follow them; hoists what a `try` gained."""
+
+    def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
+        return None if is_lock_declaration(node) else node
+
+    def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        if not is_lock_block(node):
+            return node
+        first = node.body[0]
+        if len(node.body) == 1 and isinstance(first, ast.If) and is_session_check(first.test):
+            return first.body
+        return node.body
+
+    def visit_Try(self, node: ast.Try) -> ast.AST | list[ast.stmt]:
+        locked = len(node.body) == 1 and is_lock_block(node.body[0])
+        self.generic_visit(node)
+        if not locked:
+            return node
+        *hoisted, push = node.body
+        node.body = [push]
+        return [*hoisted, node]
+
+
+def _differences(old: ast.AST, new: ast.AST) -> Iterator[ast.AST]:
+    """The innermost nodes of `old` that have a line and no equal in `new`."""
+    if ast.dump(old) == ast.dump(new):
+        return
+    children = list(ast.iter_child_nodes(old))
+    counterparts = list(ast.iter_child_nodes(new))
+    for child, counterpart in zip(children, counterparts):
+        yield from _differences(child, counterpart)
+    if hasattr(old, "lineno"):
+        yield old

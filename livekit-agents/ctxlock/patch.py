@@ -1,0 +1,61 @@
+"""Patches one `agent_activity.py`, or refuses to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import NothingToGuard, NotUnderstood
+from .inverse import check_inverse
+from .rewrite import guard
+from .sites import Site, find_sites
+
+__all__ = ["Patched", "patch_source"]
+
+
+@dataclass(frozen=True)
+class Patched:
+    """A patched file and what is known of it.
+
+    Attributes:
+        source: The file's new content.
+        sites: Its sites, none of them bare.
+    """
+
+    source: bytes
+    sites: tuple[Site, ...]
+
+
+def patch_source(source: bytes, filename: str) -> Patched:
+    """Guards every site of `source` and checks the result before handing it out.
+
+    Args:
+        source: The content of a stock `agent_activity.py`, UTF-8 encoded.
+        filename: How errors name it.
+
+    Raises:
+        NothingToGuard: Every site is guarded already, and checks its session after the wait.
+        NotUnderstood: Something in `source` has an unknown shape, or the result fails a check:
+            a site is bare, or more than the lock has changed.
+    """
+    find_sites(source, filename)
+    try:
+        text = source.decode()
+    except UnicodeDecodeError as e:
+        line = source.count(b"\n", 0, e.start) + 1
+        raise NotUnderstood(filename, line, "This file is not encoded in UTF-8.") from None
+    guarded = guard(text, filename)
+    if guarded == text:
+        raise NothingToGuard(
+            f"{filename}: every site is guarded already; the stock release suffices, install that."
+        )
+    patched = guarded.encode()
+    sites = find_sites(patched, filename)
+    for site in sites:
+        if site.state == "bare" or site.rechecked is False:
+            raise NotUnderstood(
+                filename,
+                site.first_line,
+                f"The {site.role} in {site.function} could not be guarded; nothing was written.",
+            )
+    check_inverse(source, patched, filename)
+    return Patched(patched, sites)

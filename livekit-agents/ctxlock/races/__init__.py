@@ -1,0 +1,4 @@
+"""A fake realtime provider, a harness around a real AgentSession, and the races they decide.
+
+Imports the standard library and livekit.agents, so that it runs beside any release of the latter.
+"""
