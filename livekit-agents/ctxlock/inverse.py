@@ -60,9 +60,7 @@ def _differences(old: ast.AST, new: ast.AST) -> Iterator[ast.AST]:
     """The innermost nodes of `old` that have a line and no equal in `new`."""
     if ast.dump(old) == ast.dump(new):
         return
-    children = list(ast.iter_child_nodes(old))
-    counterparts = list(ast.iter_child_nodes(new))
-    for child, counterpart in zip(children, counterparts):
-        yield from _differences(child, counterpart)
+    for child, peer in zip(ast.iter_child_nodes(old), ast.iter_child_nodes(new), strict=False):
+        yield from _differences(child, peer)
     if hasattr(old, "lineno"):
         yield old

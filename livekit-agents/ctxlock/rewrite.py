@@ -35,7 +35,7 @@ _LOCKED = m.With(items=[m.WithItem(_LOCK)], asynchronous=m.Asynchronous())
 _TRY_LOCKED = m.Try(body=m.IndentedBlock([_LOCKED]))
 
 
-def _makes(lock: m.BaseExpressionMatchType) -> m.SimpleStatementLine:
+def _makes(lock: m.Attribute) -> m.SimpleStatementLine:
     made = m.Call(m.Attribute(m.Name("asyncio"), m.Name("Lock")), args=[])
     return m.SimpleStatementLine([m.Assign([m.AssignTarget(lock)], made)])
 

@@ -108,13 +108,13 @@ def _leading_up_to(tree: Tree, push: ast.stmt) -> list[ast.stmt]:
     while True:
         block = tree.block(statement)
         before[:0] = block[: block.index(statement)]
-        parent = tree.parent[statement]
-        if (isinstance(parent, ast.Try) and block is parent.body) or is_lock_block(parent):
-            statement = parent
-        elif isinstance(parent, ast.If) and is_session_check(parent.test) and tree.lock_around(parent):
-            statement = parent
-        else:
+        outer = tree.parent[statement]
+        tried = isinstance(outer, ast.Try) and block is outer.body
+        rechecked = isinstance(outer, ast.If) and is_session_check(outer.test)
+        opens = tried or is_lock_block(outer) or (rechecked and tree.lock_around(outer))
+        if not opens or not isinstance(outer, ast.stmt):
             return before
+        statement = outer
 
 
 def _takes(node: ast.AST, name: str) -> bool:

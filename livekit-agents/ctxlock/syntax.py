@@ -1,4 +1,4 @@
-"""The names this project looks for in `agent_activity.py`, and how to move about its syntax tree."""
+"""The names this project looks for in `agent_activity.py`, and how to move about its tree."""
 
 from __future__ import annotations
 
