@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from .spans import is_push, is_snapshot
 from .syntax import Tree, is_lock_block, is_lock_declaration, is_session_check
 
 __all__ = ["check_inverse"]
@@ -32,7 +33,7 @@ def check_inverse(original: bytes, patched: bytes, filename: str) -> None:
 
 
 class _WithoutLock(ast.NodeTransformer):
-    """Removes the lock, its uses and the checks that follow them; hoists what a `try` gained."""
+    """Removes the lock and the checks after it; hoists what stands before the push in a `try`."""
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign | None:
         return None if is_lock_declaration(node) else node
@@ -47,13 +48,18 @@ class _WithoutLock(ast.NodeTransformer):
         return node.body
 
     def visit_Try(self, node: ast.Try) -> ast.AST | list[ast.stmt]:
-        locked = len(node.body) == 1 and is_lock_block(node.body[0])
         self.generic_visit(node)
-        if not locked:
+        if len(node.body) < 2 or not _is_span(node.body):
             return node
         *hoisted, push = node.body
         node.body = [push]
         return [*hoisted, node]
+
+
+def _is_span(body: Sequence[ast.stmt]) -> bool:
+    """Whether `body` begins with a snapshot and ends with a push."""
+    first, last = ast.walk(body[0]), ast.walk(body[-1])
+    return any(map(is_snapshot, first)) and any(map(is_push, last))
 
 
 def _differences(old: ast.AST, new: ast.AST) -> Iterator[ast.AST]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tokenize
 from dataclasses import dataclass
 
 from .errors import NothingToGuard, NotUnderstood
@@ -37,12 +39,30 @@ def patch_source(source: bytes, filename: str) -> Patched:
         NotUnderstood: Something in `source` has an unknown shape, or the result fails a check:
             a site is bare, or more than the lock has changed.
     """
-    find_sites(source, filename)
+    text = _decoded(source, filename)
+    try:
+        return _patch(source, text, filename)
+    except RecursionError:
+        raise NotUnderstood(filename, 1, "This file is nested too deeply to be read.") from None
+
+
+def _decoded(source: bytes, filename: str) -> str:
     try:
         text = source.decode()
     except UnicodeDecodeError as e:
         line = source.count(b"\n", 0, e.start) + 1
         raise NotUnderstood(filename, line, "This file is not encoded in UTF-8.") from None
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+    except SyntaxError as e:
+        encoding = str(e)
+    if encoding not in ("utf-8", "utf-8-sig"):
+        raise NotUnderstood(filename, 1, f"This file declares another encoding: {encoding}.")
+    return text
+
+
+def _patch(source: bytes, text: str, filename: str) -> Patched:
+    find_sites(source, filename)
     guarded = guard(text, filename)
     if guarded == text:
         raise NothingToGuard(

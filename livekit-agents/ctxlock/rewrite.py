@@ -7,10 +7,12 @@ after.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import libcst as cst
 import libcst.matchers as m
+from libcst.metadata import MetadataWrapper, PositionProvider
 
 from .errors import NotUnderstood
 from .syntax import CLASS, LOCK, PUSHES, SESSION, SNAPSHOT
@@ -22,6 +24,9 @@ _NOTICE = (
     f"# is read, pushed and acknowledged under {CLASS}.{LOCK}.",
 )
 """Section 4(b) of the Apache License 2.0 asks for it."""
+
+_BOM = "\ufeff"
+_CODING = re.compile(r"#.*?coding[:=]")
 
 _LOCK_COMMENT = "# held from reading the realtime context until its update is acknowledged"
 
@@ -56,32 +61,39 @@ def guard(source: str, filename: str) -> str:
     Raises:
         NotUnderstood: LibCST cannot read `source`, or there is no place to make the lock.
     """
+    text = source.removeprefix(_BOM)  # which LibCST would drop
     try:
-        module = cst.parse_module(source)
+        module = cst.parse_module(text)
     except cst.ParserSyntaxError as e:
         raise NotUnderstood(filename, e.raw_line, "LibCST cannot read this file.") from None
-    guarded = module.visit(_Guard(filename))
-    if guarded.code == source:
+    if module.code != text:
+        lost = next(i for i in range(len(text)) if module.code[i : i + 1] != text[i])
+        line = text.count("\n", 0, lost) + 1
+        raise NotUnderstood(filename, line, "LibCST does not give this line back as it is.")
+    guarded = module.visit(_Guard(module, filename))
+    if guarded.code == text:
         return source
-    return guarded.with_changes(header=_with_notice(module.header)).code
+    guarded = guarded.with_changes(header=_with_notice(module.header))
+    return source[: len(source) - len(text)] + guarded.code
 
 
 def _with_notice(header: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
     """The notice stands first, but for a `#!` line and an encoding declaration."""
-    first = [
-        line
+    special = (
+        line.comment and (line.comment.value.startswith("#!") or _CODING.match(line.comment.value))
         for line in header[:2]
-        if line.comment and (line.comment.value.startswith("#!") or "coding" in line.comment.value)
-    ]
+    )
+    first = max((number for number, found in enumerate(special, 1) if found), default=0)
     notice = [cst.EmptyLine(indent=False, comment=cst.Comment(text)) for text in _NOTICE]
-    return [*first, *notice, cst.EmptyLine(indent=False), *header[len(first) :]]
+    return [*header[:first], *notice, cst.EmptyLine(indent=False), *header[first:]]
 
 
 class _Guard(cst.CSTTransformer):
     """Rewrites the one class and leaves the rest of the module alone."""
 
-    def __init__(self, filename: str) -> None:
+    def __init__(self, module: cst.Module, filename: str) -> None:
         super().__init__()
+        self.module = module
         self.filename = filename
 
     def visit_ClassDef(self, node: cst.ClassDef) -> bool:
@@ -96,8 +108,10 @@ class _Guard(cst.CSTTransformer):
         if not m.findall(activity, _LOCK_MADE):
             activity = cst.ensure_type(activity.visit(_MakeLock()), cst.ClassDef)
         if not m.findall(activity, _LOCK_MADE):
+            wrapper = MetadataWrapper(self.module, unsafe_skip_copy=True)
+            line = wrapper.resolve(PositionProvider)[original_node].start.line
             reason = f"{CLASS}.__init__ makes no `_lock`, which {LOCK} would follow."
-            raise NotUnderstood(self.filename, 1, reason)
+            raise NotUnderstood(self.filename, line, reason)
         return activity
 
 
@@ -134,8 +148,9 @@ class _CheckAgain(cst.CSTTransformer):
         if m.matches(updated_node.body.body[0], m.If(test=_CHECK)):
             return updated_node
         test = cst.parse_expression(f"self.{SESSION} is not None")
-        check = cst.If(test=test, body=updated_node.body)
-        return updated_node.with_changes(body=cst.IndentedBlock([check]))
+        body = cst.ensure_type(updated_node.body, cst.IndentedBlock)
+        check = cst.If(test=test, body=body.with_changes(header=cst.TrailingWhitespace()))
+        return updated_node.with_changes(body=cst.IndentedBlock([check], header=body.header))
 
 
 class _MakeLock(cst.CSTTransformer):

@@ -12,20 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from .flow import check_flow
 from .spans import Span, is_snapshot, read_spans
-from .syntax import (
-    CLASS,
-    LOCK,
-    PUSHES,
-    SESSION,
-    SNAPSHOT,
-    AnyFunction,
-    Tree,
-    is_lock_block,
-    is_lock_declaration,
-    is_own,
-    is_session_check,
-)
+from .syntax import CLASS, AnyFunction, Tree, is_session_check
+from .uses import check_uses
 
 __all__ = ["Site", "State", "find_sites"]
 
@@ -78,8 +68,7 @@ def find_sites(source: str | bytes, filename: str) -> tuple[Site, ...]:
     """
     tree = Tree(source, filename)
     activity = _only_class(tree)
-    _check_lock(tree, activity)
-    _check_session(tree, activity)
+    check_uses(tree, activity)
     sites = [
         site
         for function in ast.walk(activity)
@@ -104,76 +93,10 @@ def _only_class(tree: Tree) -> ast.ClassDef:
     return found[0]
 
 
-def _check_lock(tree: Tree, activity: ast.ClassDef) -> None:
-    """The lock is made once, in `__init__`, and taken by `async with` alone."""
-    made: list[ast.Assign] = []
-    taken: list[ast.AsyncWith] = []
-    for node in ast.walk(tree.module):
-        if not (isinstance(node, ast.Attribute) and node.attr == LOCK):
-            continue
-        statement = tree.statement(node)
-        if is_lock_declaration(statement):
-            made.append(statement)
-        elif is_lock_block(statement):
-            taken.append(statement)
-        else:
-            raise tree.refuse(node, f"{LOCK} is used otherwise than by `async with`.")
-    for statement in made:
-        init = tree.parent[statement]
-        method = isinstance(init, AnyFunction) and init.name == "__init__"
-        if not method or tree.parent[init] is not activity:
-            raise tree.refuse(statement, f"{LOCK} is not made straight in {CLASS}.__init__.")
-    if len(made) > 1:
-        raise tree.refuse(made[1], f"{LOCK} is made {len(made)} times.")
-    if taken and not made:
-        raise tree.refuse(taken[0], f"{LOCK} is taken and never made.")
-
-
-def _check_session(tree: Tree, activity: ast.ClassDef) -> None:
-    """The session has one name, and nobody pushes or snapshots past that name."""
-    aliases = {
-        function.name
-        for function in ast.walk(activity)
-        if isinstance(function, AnyFunction)
-        and any(isinstance(n, ast.Return) and is_own(n.value, SESSION) for n in ast.walk(function))
-    }
-    for node in ast.walk(tree.module):
-        if isinstance(node, ast.Constant) and node.value in (SESSION, LOCK, *PUSHES):
-            raise tree.refuse(node, f"{node.value} is reached by its name as a string.")
-        if not isinstance(node, ast.Attribute):
-            continue
-        if node.attr == SESSION and not (is_own(node, SESSION) and activity in tree.above(node)):
-            raise tree.refuse(node, f"This is not the session of {CLASS} itself.")
-        if is_own(node, *aliases) and tree.function(node) is not None:
-            raise tree.refuse(node, f"`{ast.unparse(node)}` is a second name of the session.")
-        if node.attr == SESSION and isinstance(node.ctx, ast.Load):
-            _check_use(tree, node)
-        if node.attr in PUSHES and not (
-            is_own(node.value, SESSION) or is_own(node, "update_chat_ctx")
-        ):
-            raise tree.refuse(node, f"`{ast.unparse(node)}` may be a push through an alias.")
-
-
-def _check_use(tree: Tree, session: ast.Attribute) -> None:
-    """A use of the session neither renames it nor passes it on to where pushes are not seen."""
-    parent = tree.parent[session]
-    known = isinstance(
-        parent, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.If, ast.Assert, ast.Return)
-    )
-    if isinstance(parent, ast.Attribute):
-        known = SNAPSHOT not in parent.attr or parent.attr in (SNAPSHOT, *PUSHES)
-    elif isinstance(parent, ast.Assign):  # given to another object, as at a handoff
-        known = all(isinstance(target, ast.Attribute) for target in parent.targets)
-    elif isinstance(parent, ast.Call):
-        called = ast.unparse(parent.func)
-        known = called == "isinstance" or called.startswith("logger.")
-    if not known:
-        raise tree.refuse(session, f"Here {SESSION} gets a second name or goes out of sight.")
-
-
 def _sites_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Site]:
     nodes = [n for n in ast.walk(function) if tree.function(n) is function]
     spans = read_spans(tree, nodes)
+    check_flow(tree, nodes, spans)
     fed = {span.snapshot for span in spans}
     for node in nodes:
         if is_snapshot(node) and tree.statement(node) not in fed:
@@ -184,12 +107,20 @@ def _sites_of(tree: Tree, function: ast.FunctionDef | ast.AsyncFunctionDef) -> I
 
 def _read_only(tree: Tree, snapshot: ast.AST, function: str) -> Site:
     """A snapshot that is only compared, and so cannot reach a push."""
-    for node in tree.above(snapshot):
-        if isinstance(node, ast.stmt):
-            break
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".is_equivalent"):
-            role = _ROLES.get(function, "comparison")
-            return Site(role, function, node.lineno, node.end_lineno or node.lineno, "read-only")
+    parent = tree.parent[snapshot]
+    copied = tree.parent[parent]
+    if isinstance(parent, ast.Attribute) and isinstance(copied, ast.Call) and copied.func is parent:
+        parent = tree.parent[copied] if parent.attr == "copy" else parent
+    method = getattr(parent, "func", parent)
+    call = tree.parent[method]
+    if (
+        isinstance(method, ast.Attribute)
+        and method.attr == "is_equivalent"
+        and isinstance(call, ast.Call)
+        and call.func is method
+    ):
+        role = _ROLES.get(function, "comparison")
+        return Site(role, function, call.lineno, call.end_lineno or call.lineno, "read-only")
     raise tree.refuse(snapshot, "It is unclear what becomes of this snapshot.")
 
 

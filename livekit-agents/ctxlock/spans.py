@@ -6,9 +6,19 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .syntax import LOCK, PUSHES, SESSION, SNAPSHOT, Tree, is_lock_block, is_own, is_session_check
+from .syntax import (
+    LOCK,
+    PUSHES,
+    SESSION,
+    SNAPSHOT,
+    Tree,
+    is_lock_block,
+    is_own,
+    is_session_check,
+    root,
+)
 
-__all__ = ["Span", "read_spans"]
+__all__ = ["Span", "is_push", "is_snapshot", "read_spans"]
 
 
 @dataclass(frozen=True)
@@ -40,20 +50,20 @@ def read_spans(tree: Tree, nodes: Sequence[ast.AST]) -> list[Span]:
     """Reads the spans among the `nodes` of one function.
 
     Raises:
-        NotUnderstood: A push or a snapshot has an unknown shape, a span holds more than it may,
-            or what a snapshot was bound to is used outside its span.
+        NotUnderstood: A push has an unknown shape, or a span or the lock holds more than it may.
     """
     spans = [_read(tree, node, nodes) for node in nodes if is_push(node)]
     _refuse_idle_locks(tree, nodes, spans)
-    _refuse_escapes(tree, nodes, spans)
     return spans
 
 
 def is_push(node: ast.AST) -> bool:
+    """Whether `node` is a method of the session that pushes."""
     return isinstance(node, ast.Attribute) and node.attr in PUSHES and is_own(node.value, SESSION)
 
 
 def is_snapshot(node: ast.AST) -> bool:
+    """Whether `node` is the session's context."""
     return isinstance(node, ast.Attribute) and node.attr == SNAPSHOT and is_own(node.value, SESSION)
 
 
@@ -64,6 +74,8 @@ def _read(tree: Tree, push: ast.AST, nodes: Sequence[ast.AST]) -> Span:
     additions: list[ast.stmt] = []
     for candidate in reversed(_leading_up_to(tree, statement)):
         if _takes(candidate, pushed.id):
+            if _does_more(candidate):
+                raise tree.refuse(candidate, "This snapshot awaits or binds in its arguments.")
             additions.reverse()
             lock = _lock_of(tree, (candidate, *additions, statement))
             return Span(statement, pushed, candidate, tuple(additions), lock)
@@ -91,9 +103,8 @@ def _push_statement(tree: Tree, push: ast.AST) -> tuple[ast.stmt, ast.expr]:
     given = [k.value for k in call.keywords if k.arg == "chat_ctx"] or call.args
     if len(given) != 1 or isinstance(given[0], ast.Starred):
         raise tree.refuse(call, "This push has other arguments than one context.")
-    for node in ast.walk(call):
-        if isinstance(node, (ast.Await, ast.NamedExpr)) or (node is not push and is_snapshot(node)):
-            raise tree.refuse(call, "This push awaits, binds or snapshots inside its arguments.")
+    if _does_more(call) or any(is_snapshot(node) for node in ast.walk(call)):
+        raise tree.refuse(call, "This push awaits, binds or snapshots inside its arguments.")
     return statement, given[0]
 
 
@@ -132,20 +143,30 @@ def _takes(node: ast.AST, name: str) -> bool:
 
 
 def _adds_to(node: ast.stmt, name: str) -> bool:
-    """Whether `node` calls a method of the context `name`, or of its items, and does no more."""
+    """Whether `node` calls a method of the context `name`, or of its items, and does no more.
+
+    It may keep the item that an `add_…` method returns, but nothing that can hold the context.
+    """
     value = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
-    if not isinstance(value, ast.Call):
+    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
         return False
-    called: ast.expr = value.func
-    while isinstance(called, ast.Attribute):
-        called = called.value
-    more = (ast.Await, ast.Yield, ast.YieldFrom, ast.Lambda, ast.NamedExpr)
+    if isinstance(node, ast.Assign):
+        kept = len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+        if not (kept and value.func.attr.startswith("add_")):
+            return False
+    called = root(value.func)
+    named = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == name]
     return (
-        isinstance(called, ast.Name)
-        and called.id == name
-        and value.func is not called
-        and not any(isinstance(n, more) or is_own(n, SESSION) for n in ast.walk(node))
+        named == [called]
+        and not _does_more(node)
+        and not any(is_own(n, SESSION) for n in ast.walk(node))
     )
+
+
+def _does_more(node: ast.AST) -> bool:
+    """Whether something inside `node` suspends, or binds out of sight."""
+    more = (ast.Await, ast.Yield, ast.YieldFrom, ast.Lambda, ast.NamedExpr)
+    return any(isinstance(n, more) or getattr(n, "is_async", 0) for n in ast.walk(node))
 
 
 def _lock_of(tree: Tree, span: tuple[ast.stmt, ...]) -> ast.AsyncWith | None:
@@ -170,22 +191,3 @@ def _refuse_idle_locks(tree: Tree, nodes: Sequence[ast.AST], spans: Sequence[Spa
     for node in nodes:
         if is_lock_block(node) and node not in used:
             raise tree.refuse(node, f"{LOCK} is held here and nothing is pushed.")
-
-
-def _refuse_escapes(tree: Tree, nodes: Sequence[ast.AST], spans: Sequence[Span]) -> None:
-    snapshots = {ast.unparse(span.pushed) for span in spans if span.snapshot is not None}
-    inside = {n for span in spans for statement in span.statements for n in ast.walk(statement)}
-    for node in nodes:
-        if isinstance(node, ast.Name) and node.id in snapshots and node not in inside:
-            raise tree.refuse(node, f"The snapshot `{node.id}` is used outside its span.")
-    derived = {
-        name.id
-        for span in spans
-        for addition in span.additions
-        for name in ast.walk(addition)
-        if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
-    } - snapshots
-    for span in spans:
-        for name in ast.walk(span.pushed):
-            if isinstance(name, ast.Name) and name.id in derived:
-                raise tree.refuse(name, f"`{name.id}` was made from another span's snapshot.")

@@ -21,6 +21,7 @@ __all__ = [
     "is_lock_declaration",
     "is_own",
     "is_session_check",
+    "root",
 ]
 
 TARGET: Final = "livekit/agents/voice/agent_activity.py"
@@ -78,6 +79,13 @@ def is_session_check(node: ast.AST | None) -> bool:
     )
 
 
+def root(node: ast.expr) -> ast.expr:
+    """The expression that a chain of attributes starts from."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
+
+
 class Tree:
     """A parsed module that knows the parent of each of its nodes.
 
@@ -93,8 +101,8 @@ class Tree:
         self.filename = filename
         try:
             self.module = ast.parse(source, filename)
-        except (SyntaxError, ValueError) as e:
-            reason = e.msg if isinstance(e, SyntaxError) else str(e)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+            reason = e.msg if isinstance(e, SyntaxError) else str(e) or "it is too complex"
             line = getattr(e, "lineno", None) or 1
             raise NotUnderstood(filename, line, f"This is not Python source: {reason}.") from None
         self.parent: dict[ast.AST, ast.AST] = {

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import itertools
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from livekit.agents import llm, utils
 
-if TYPE_CHECKING:
-    from .fake_realtime import FakeRealtimeSession
+from .engine import Engine
 
 __all__ = ["Message", "Response", "build"]
 
@@ -65,10 +64,10 @@ class Response:
 
     _numbers = itertools.count(1)
 
-    def __init__(self, session: FakeRealtimeSession, *, user_initiated: bool) -> None:
+    def __init__(self, engine: Engine, *, user_initiated: bool) -> None:
         self.id = f"response_{next(self._numbers)}"
         self.finished = False
-        self._session = session
+        self._engine = engine
         self._messages: list[Message] = []
         self._message_ch: utils.aio.Chan[llm.MessageGeneration] = utils.aio.Chan()
         self._function_ch: utils.aio.Chan[llm.FunctionCall] = utils.aio.Chan()
@@ -83,7 +82,7 @@ class Response:
     def message(self, text: str | None = None, *, item_id: str | None = None) -> Message:
         """Adds a message; with ``text`` it is complete, without it is left open to write to."""
         message = Message(item_id or utils.shortuuid("item_"))
-        self._session.add_item(llm.ChatMessage(id=message.id, role="assistant", content=[]))
+        self._engine.add(llm.ChatMessage(id=message.id, role="assistant", content=[]))
         self._messages.append(message)
         self._message_ch.send_nowait(message.as_generation())
         if text is not None:
@@ -99,7 +98,7 @@ class Response:
             name=name,
             arguments=arguments,
         )
-        self._session.add_item(call)
+        self._engine.add(call)
         self._function_ch.send_nowait(call.model_copy())
         return call.call_id
 
@@ -110,6 +109,8 @@ class Response:
         self.finished = True
         for message in self._messages:
             message.close()
-            self._session.complete_message(message.id, message.text)
+            # even a text that came to nothing: the mirror's item is no placeholder from now on
+            for item in self._engine.both_sides(message.id):
+                item.content.append(message.text)
         self._message_ch.close()
         self._function_ch.close()

@@ -1,0 +1,83 @@
+"""Turns a stock release into an overlay wheel."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.version import Version
+
+from . import PATCH_NUMBER
+from .patch import patch_source
+from .release import overlay_version
+from .sites import Site
+from .syntax import TARGET
+from .upstream import NAME, Upstream
+from .wheel import replace_version, wheel_filename, write_wheel
+
+__all__ = ["PROVENANCE", "Overlay", "build_overlay", "metadata_files"]
+
+PROVENANCE = "ctxlock.json"
+"""The record in the dist-info folder of what was changed."""
+
+FORMAT = 1
+"""Version of that record; raised when a key changes its meaning or goes."""
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A wheel that was built, its version and its sites."""
+
+    path: Path
+    version: Version
+    sites: tuple[Site, ...]
+
+
+def build_overlay(upstream: Upstream, folder: Path) -> Overlay:
+    """Patches `upstream` and writes the overlay wheel into `folder`.
+
+    Raises:
+        NothingToGuard: Every site of the release is guarded already.
+        NotUnderstood: The release holds something that may not be rewritten.
+        CtxlockError: `folder` cannot be written to. Nothing is left behind in any case.
+    """
+    patched = patch_source(upstream.target, TARGET)
+    version = overlay_version(upstream.version)
+    files = dict(upstream.files)
+    dist_info, metadata = metadata_files(upstream)
+    for path in upstream.files:
+        if path.startswith(f"{upstream.dist_info}/"):
+            del files[path]
+    files.update({f"{dist_info}/{name}": content for name, content in metadata.items()})
+    files[TARGET] = patched.source
+    provenance = {
+        "format": FORMAT,
+        "upstream": str(upstream.version),
+        "patch": PATCH_NUMBER,
+        "target": TARGET,
+        "sha256": {"before": _sha256(upstream.target), "after": _sha256(patched.source)},
+        "sites": [site.as_json() for site in patched.sites],
+    }
+    text = json.dumps(provenance, indent=2, sort_keys=True) + "\n"
+    files[f"{dist_info}/{PROVENANCE}"] = text.encode()
+    filename = wheel_filename(NAME, version, metadata["WHEEL"])
+    return Overlay(write_wheel(folder, filename, dist_info, files), version, patched.sites)
+
+
+def metadata_files(upstream: Upstream) -> tuple[str, dict[str, bytes]]:
+    """The overlay's dist-info folder: its name, and upstream's files with the new version."""
+    version = overlay_version(upstream.version)
+    prefix = f"{upstream.dist_info}/"
+    files = {
+        path.removeprefix(prefix): content
+        for path, content in upstream.files.items()
+        if path.startswith(prefix)
+    }
+    files["METADATA"] = replace_version(files["METADATA"], version)
+    return f"livekit_agents-{version}.dist-info", files
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

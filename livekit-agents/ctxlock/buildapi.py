@@ -1,0 +1,98 @@
+"""The PEP 517 hooks; they delegate.
+
+The build frontend installs the upstream release as a build requirement, from whatever index its
+user has configured, and :func:`build_wheel` patches what it finds installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+
+from . import PATCH_NUMBER
+from .build import build_overlay, metadata_files
+from .errors import CtxlockError
+from .release import choose_release
+from .sdist import write_sdist
+from .upstream import NAME, Upstream, read_installed
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_wheel",
+]
+
+Settings = Mapping[str, object] | None
+
+TREE = Path(__file__).resolve().parent.parent
+
+
+def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
+    """Asks for the stock release, and not for an overlay wheel that satisfies it as well."""
+    release = choose_release(config_settings, TREE)
+    overlays = [f"!={release}+ctxlock.{n}" for n in range(1, PATCH_NUMBER + 1)]
+    return [f"{NAME}{','.join([f'=={release}', *overlays])}"]
+
+
+def prepare_metadata_for_build_wheel(
+    metadata_directory: str, config_settings: Settings = None
+) -> str:
+    """Writes the wheel's dist-info folder and returns its name."""
+    name, files = metadata_files(_upstream(config_settings))
+    for path, content in files.items():
+        file = Path(metadata_directory, name, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    return name
+
+
+def build_wheel(
+    wheel_directory: str,
+    config_settings: Settings = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """Writes the overlay wheel and returns its file name."""
+    return build_overlay(_upstream(config_settings), Path(wheel_directory)).path.name
+
+
+def get_requires_for_build_sdist(config_settings: Settings = None) -> list[str]:
+    """Nothing: a source distribution holds no file of upstream's."""
+    return []
+
+
+def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
+    """Writes the source distribution and returns its file name."""
+    return write_sdist(TREE, choose_release(config_settings, TREE), Path(sdist_directory)).name
+
+
+def get_requires_for_build_editable(config_settings: Settings = None) -> NoReturn:
+    """Refuses: there is no source to edit."""
+    raise CtxlockError(
+        f"{NAME} is patched from the published release, so there is nothing to install in "
+        "editable mode; install it without -e."
+    )
+
+
+def build_editable(
+    wheel_directory: str,
+    config_settings: Settings = None,
+    metadata_directory: str | None = None,
+) -> NoReturn:
+    """Refuses: there is no source to edit."""
+    get_requires_for_build_editable(config_settings)
+
+
+def _upstream(settings: Settings) -> Upstream:
+    release = choose_release(settings, TREE)
+    upstream = read_installed()
+    if upstream.version != release:
+        raise CtxlockError(
+            f"{NAME} {upstream.version} is installed where {release} is to be patched; build with "
+            f"isolation, or install {NAME}=={release} first."
+        )
+    return upstream

@@ -1,0 +1,156 @@
+"""The client's half of the protocol: a mirror of the conversation, and updates taken in turn.
+
+As the OpenAI engine has it: updates are serialised by a lock of the engine's own; the difference
+between the mirror and the wanted context is taken when an update's turn has come, not when it was
+asked for, and deletes whatever the wanted context leaves out; the mirror follows the server's
+acknowledgements.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+
+from livekit.agents import llm
+from livekit.agents.llm.remote_chat_context import RemoteChatContext
+from livekit.agents.llm.utils import compute_chat_ctx_diff
+
+from .push import Create, Delete, Operation, Push
+from .server import Refused, ServerConversation
+
+__all__ = ["Engine", "conversation_items"]
+
+logger = logging.getLogger(__name__)
+
+_KINDS = ("message", "function_call", "function_call_output")
+_INSTRUCTIONS = "lk.agent_task.instructions"  # and what begins with it
+
+
+def conversation_items(chat_ctx: llm.ChatContext) -> list[llm.ChatItem]:
+    """The items of a context that a provider gets to see, in order."""
+    return [
+        item
+        for item in chat_ctx.items
+        if item.type in _KINDS and not item.id.startswith(_INSTRUCTIONS)
+    ]
+
+
+class Engine:
+    """Keeps a mirror, and sends what makes the server's conversation equal to a wanted one.
+
+    Args:
+        on_item_added: Told of each item that joins the mirror, and the id of the one before it.
+
+    Attributes:
+        server: What the model sees.
+        pushes: Every update that asked for something, in the order of their turns.
+    """
+
+    def __init__(self, on_item_added: Callable[[str | None, llm.ChatItem], None]) -> None:
+        self.server = ServerConversation()
+        self.pushes: list[Push] = []
+        self._on_item_added = on_item_added
+        self._mirror = RemoteChatContext()
+        self._lock = asyncio.Lock()
+        self._held: deque[Push] = deque()
+        self._sent: list[Push] = []
+
+    @property
+    def mirror(self) -> llm.ChatContext:
+        """A copy of the mirror, as acknowledged so far."""
+        return self._mirror.to_chat_ctx()
+
+    def hold(self) -> Push:
+        """Returns the next update that will ask for something, to be released by the caller."""
+        push = Push(held=True)
+        self._held.append(push)
+        return push
+
+    def release_all(self) -> None:
+        """Releases whatever is held, sent already or not."""
+        for push in [*self._sent, *self._held]:
+            push.release()
+        self._held.clear()
+
+    async def update(self, chat_ctx: llm.ChatContext) -> None:
+        """Makes the conversation equal to ``chat_ctx`` as that is when its turn has come."""
+        async with self._lock:
+            operations = self._difference(chat_ctx)
+            if not operations:
+                return
+            push = self._held.popleft() if self._held else Push(held=False)
+            self.pushes.append(push)
+            self._sent.append(push)
+            await push.send(operations, self._deliver)
+
+    def add(self, item: llm.ChatItem) -> None:
+        """Has the server add an item of its own making."""
+        self._mirror_insert(self.server.append(item), item)
+
+    def both_sides(self, item_id: str) -> list[llm.ChatMessage]:
+        """The server's message of that id and the mirror's, if they are there."""
+        node = self._mirror.get(item_id)
+        pair = (self.server.get(item_id), node.item if node else None)
+        return [item for item in pair if isinstance(item, llm.ChatMessage)]
+
+    def _difference(self, chat_ctx: llm.ChatContext) -> list[Operation]:
+        remote = self.mirror
+        texts = {item.id: item.text_content for item in remote.items if item.type == "message"}
+        # an empty message is a placeholder, unless the server has it already
+        wanted = llm.ChatContext(
+            [
+                item
+                for item in conversation_items(chat_ctx)
+                if item.type != "message" or item.content or item.id in texts
+            ]
+        )
+        by_id = {item.id: item for item in wanted.items}
+        diff = compute_chat_ctx_diff(remote, wanted)
+        operations: list[Operation] = [Delete(item_id) for item_id in diff.to_remove]
+        operations += [Create(after, by_id[item_id]) for after, item_id in diff.to_create]
+        for after, item_id in getattr(diff, "to_update", ()):
+            # the mirror does not know what a message without text contains
+            if texts[item_id] is not None:
+                operations += [Delete(item_id), Create(after, by_id[item_id])]
+        return operations
+
+    def _deliver(self, push: Push, count: int) -> None:
+        # the connection keeps the order: what was given up on arrives before what came after it
+        while self._sent and self._sent[0] is not push:
+            earlier = self._sent.pop(0)
+            self._hand_over(earlier, len(earlier.pending))
+        self._hand_over(push, count)
+        if not push.pending and push in self._sent:
+            self._sent.remove(push)
+
+    def _hand_over(self, push: Push, count: int) -> None:
+        for operation in push.pending[:count]:
+            try:
+                self._apply(operation)
+            except Refused as refusal:
+                # a refused item is not worth failing the turn over, and a duplicate is no failure
+                if not refusal.duplicate:
+                    logger.warning("the server refused part of an update: %s", refusal)
+        del push.pending[:count]
+
+    def _apply(self, operation: Operation) -> None:
+        if isinstance(operation, Delete):
+            self.server.delete(operation.item_id)
+            if self._mirror.get(operation.item_id) is not None:
+                self._mirror.delete(operation.item_id)
+        else:
+            # the client makes the mirror's item from the acknowledgement, hence its time
+            item = operation.item.model_copy(deep=True, update={"created_at": time.time()})
+            self.server.create(operation.previous_id, item)
+            self._mirror_insert(operation.previous_id, item)
+
+    def _mirror_insert(self, previous_id: str | None, item: llm.ChatItem) -> None:
+        if previous_id is not None and self._mirror.get(previous_id) is None:
+            last = self.mirror.items[-1:]
+            previous_id = last[0].id if last else None
+        mirrored = item.model_copy(deep=True)
+        self._mirror.insert(previous_id, mirrored)
+        self._on_item_added(previous_id, mirrored)

@@ -1,0 +1,247 @@
+"""A real AgentSession over the fake provider, and the words in which races are told."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from livekit import agents
+from livekit.agents import Agent, llm
+from livekit.agents.llm import function_tool
+
+from .fake_realtime import FakeRealtimeModel, FakeRealtimeSession
+from .response import Response
+from .verdict import NotAtRest, check, name_items
+
+if TYPE_CHECKING:
+    from livekit.agents import AgentSession
+    from livekit.agents.voice import SpeechHandle
+
+__all__ = ["GatedTool", "Harness", "idle", "local_context", "running", "update_chat_ctx"]
+
+_SPINS = 500
+
+
+def local_context(activity: Any) -> llm.ChatContext:
+    """A copy of the context an activity's agent has; since 2.0 it is the activity's own."""
+    owner = activity if hasattr(activity, "_chat_ctx") else activity.agent
+    copy: llm.ChatContext = owner._chat_ctx.copy()
+    return copy
+
+
+def update_chat_ctx(activity: Any, chat_ctx: llm.ChatContext) -> Coroutine[Any, Any, None]:
+    """The public call that replaces an agent's context; since 2.0 it is the activity's."""
+    owner = activity.agent if hasattr(activity.agent, "update_chat_ctx") else activity
+    update: Coroutine[Any, Any, None] = owner.update_chat_ctx(chat_ctx)
+    return update
+
+
+async def idle() -> None:
+    """Runs the event loop until nothing is left to do without some outside event.
+
+    Upstream polls in one place, where a tool's output waits for the floor; such a task counts as
+    waiting after a good many rounds.
+    """
+    ready = getattr(asyncio.get_running_loop(), "_ready", (None,))
+    quiet = 0
+    for _ in range(_SPINS):
+        await asyncio.sleep(0)
+        quiet = 0 if ready else quiet + 1
+        if quiet == 3:
+            return
+
+
+class GatedTool:
+    """A function tool that runs until told to finish.
+
+    Attributes:
+        started: Set when the model's call has begun to execute.
+        gate: Set it to let the tool return its result.
+        tool: What an agent takes.
+    """
+
+    def __init__(self, name: str, body: Callable[[], Coroutine[Any, Any, Any]] | None = None):
+        self.name = name
+        self.started = asyncio.Event()
+        self.gate = asyncio.Event()
+        if body is not None:
+            self.gate.set()
+
+        async def run() -> Any:
+            self.started.set()
+            await self.gate.wait()
+            return await body() if body is not None else f"result of {name}"
+
+        self.tool = function_tool(run, name=name, description=f"The tool {name}.")
+
+    def finish(self) -> None:
+        """Lets the tool return, now or when it comes to that."""
+        self.gate.set()
+
+
+class Harness:
+    """A running session, with one method for each thing that can happen to it."""
+
+    def __init__(self, session: AgentSession[Any], model: FakeRealtimeModel) -> None:
+        self.session = session
+        self.model = model
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._tools: list[GatedTool] = []
+
+    @property
+    def activity(self) -> Any:
+        """The activity of the agent that has the floor."""
+        return self.session._activity
+
+    @property
+    def realtime(self) -> FakeRealtimeSession:
+        """The newest connection to the provider."""
+        return self.model.sessions[-1]
+
+    @property
+    def lock(self) -> asyncio.Lock | None:
+        """The current activity's lock around its updates, where the release has one."""
+        return getattr(self.activity, "_rt_chat_ctx_lock", None)
+
+    @property
+    def local(self) -> llm.ChatContext:
+        """A copy of the agent's context; since 2.0 it belongs to the activity."""
+        return local_context(self.activity)
+
+    def text_turn(self, text: str) -> SpeechHandle:
+        """The user types something and the model is asked for a reply."""
+        return self.session.generate_reply(user_input=text)
+
+    def say(self, text: str) -> SpeechHandle:
+        """The agent says a given text."""
+        return self.session.say(text)
+
+    def replace(
+        self, *added: llm.ChatItem, without: Sequence[str] = (), activity: Any = None
+    ) -> asyncio.Task[None]:
+        """The application replaces the whole context: items added, others left out by name."""
+        activity = activity or self.activity
+        chat_ctx = local_context(activity)
+        named = zip(chat_ctx.items, name_items(chat_ctx.items), strict=True)
+        chat_ctx.items[:] = [*(item for item, name in named if name not in without), *added]
+        return self.start(update_chat_ctx(activity, chat_ctx))
+
+    def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Runs something beside the test; `running` cancels what is left of it at the end."""
+        task = asyncio.create_task(work)
+        self._tasks.append(task)
+        return task
+
+    async def call(self, *tools: GatedTool) -> list[str]:
+        """The model calls these tools in a response of its own; returns the call ids.
+
+        Returns when all of them have started and the response has ended.
+        """
+        response, call_ids = await self._respond_with_calls(tools)
+        response.done()
+        await idle()
+        return call_ids
+
+    async def call_and_interrupt(self, *tools: GatedTool) -> list[str]:
+        """As `call`, but the response is interrupted while it is still being generated."""
+        _, call_ids = await self._respond_with_calls(tools)
+        self.session.interrupt()
+        await idle()
+        return call_ids
+
+    async def _respond_with_calls(self, tools: Sequence[GatedTool]) -> tuple[Response, list[str]]:
+        self._tools += tools
+        response = self.realtime.respond()
+        call_ids = [response.call(tool.name) for tool in tools]
+        for tool in tools:
+            await tool.started.wait()
+        await idle()
+        return response, call_ids
+
+    async def unheard_reply(self) -> str:
+        """The model begins a message whose first word is still to come; returns its id.
+
+        The agent's context ends in an item that no provider sees, as after a handoff that brought
+        the history along, so that it takes no note of the new one: interrupt now, and what nobody
+        heard is deleted.
+        """
+        await self.replace(llm.AgentHandoff(new_agent_id="another"))
+        message = self.realtime.respond().message()
+        await idle()
+        return message.id
+
+    async def overlap(self, first: Callable[[], object], second: Callable[[], object]) -> None:
+        """Starts ``second`` while the update of ``first`` awaits its acknowledgement."""
+        push = self.realtime.hold()
+        first()
+        await push.entered.wait()
+        second()
+        await idle()
+        push.release()
+        await idle()
+
+    async def expect(self, *kept: str, gone: Sequence[str] = (), ordered: bool = True) -> None:
+        """Checks that the model sees what it should and the agent the same, and that all is done.
+
+        Args:
+            kept: Names of items that must be there.
+            gone: Ids of items that must not.
+            ordered: Whether both sides must agree on the order as well.
+
+        Raises:
+            LostUpdate: If the conversation is not as it should be.
+            NotAtRest: If the lock is held though nothing is left to do.
+        """
+        await idle()
+        check(self.realtime, kept=kept, gone=gone, local=self.local, ordered=ordered)
+        if self.lock is not None and self.lock.locked():
+            raise NotAtRest("The lock is still held.")
+
+    async def close(self) -> None:
+        """Ends the session, whatever state it is in."""
+        for tool in self._tools:
+            tool.gate.set()
+        for session in self.model.sessions:
+            session.release_all()
+        await idle()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.session.aclose()
+
+
+def _session(model: FakeRealtimeModel) -> AgentSession[Any]:
+    # no voice activity detector and no timer of any kind, where the release lets one say so
+    wanted: dict[str, Any] = {"vad": None, "user_away_timeout": None, "aec_warmup_duration": None}
+    wanted["turn_handling"] = {"turn_detection": None}
+    # AgentSession is deprecated under that name since 2.0
+    kind: type[AgentSession[Any]] = getattr(agents, "LiveSession", None) or agents.AgentSession
+    known = inspect.signature(kind.__init__).parameters
+    options = {name: value for name, value in wanted.items() if name in known}
+    return kind(llm=model, **options)
+
+
+@asynccontextmanager
+async def running(
+    agent: Agent, *, model: FakeRealtimeModel | None = None
+) -> AsyncIterator[Harness]:
+    """Starts a session for ``agent`` and ends it again, with everything held released.
+
+    Raises:
+        NotAtRest: If a task outlives the session, and nothing else went wrong before.
+    """
+    before = asyncio.all_tasks()
+    model = model or FakeRealtimeModel()
+    harness = Harness(_session(model), model)
+    try:
+        await harness.session.start(agent)
+        await idle()
+        yield harness
+    finally:
+        await harness.close()
+    await idle()
+    if left := asyncio.all_tasks() - before:
+        raise NotAtRest(f"Left over: {', '.join(sorted(task.get_name() for task in left))}.")

@@ -1,0 +1,59 @@
+"""Writes the source distribution: this project's files alone, bound to one upstream release."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from pathlib import Path
+from typing import IO
+
+from packaging.version import Version
+
+from .release import overlay_version
+from .wheel import write_atomically
+
+__all__ = ["write_sdist"]
+
+_DYNAMIC = (
+    "Summary",
+    "Description",
+    "Description-Content-Type",
+    "Author-email",
+    "License-Expression",
+    "Keywords",
+    "Classifier",
+    "Project-URL",
+    "Requires-Python",
+    "Requires-Dist",
+    "Provides-Extra",
+)
+
+
+def write_sdist(tree: Path, release: Version, folder: Path) -> Path:
+    """Packs `tree` into a source distribution for `release`.
+
+    Raises:
+        CtxlockError: `folder` cannot be written to; nothing is left there then.
+    """
+    version = overlay_version(release)
+    root = f"livekit_agents-{version}"
+    files = {
+        path.relative_to(tree).as_posix(): path.read_bytes()
+        for path in [tree / "pyproject.toml", tree / "LICENSE", *(tree / "ctxlock").rglob("*.py")]
+    }
+    headers = ["Metadata-Version: 2.4", "Name: livekit-agents", f"Version: {version}"]
+    headers += [f"Dynamic: {field}" for field in _DYNAMIC]
+    files["PKG-INFO"] = ("\n".join(headers) + "\n").encode()
+
+    def write(stream: IO[bytes]) -> None:
+        with (
+            gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0) as packed,
+            tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            for path in sorted(files):
+                entry = tarfile.TarInfo(f"{root}/{path}")
+                entry.size = len(files[path])
+                archive.addfile(entry, io.BytesIO(files[path]))
+
+    return write_atomically(folder / f"{root}.tar.gz", write)

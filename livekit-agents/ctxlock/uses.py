@@ -1,0 +1,142 @@
+"""Refuses uses of the lock and of the realtime session past the places where sites are sought."""
+
+from __future__ import annotations
+
+import ast
+
+from .syntax import (
+    CLASS,
+    LOCK,
+    PUSHES,
+    SESSION,
+    SNAPSHOT,
+    AnyFunction,
+    Tree,
+    is_lock_block,
+    is_lock_declaration,
+    is_own,
+)
+
+__all__ = ["check_uses"]
+
+
+def check_uses(tree: Tree, activity: ast.ClassDef) -> None:
+    """Checks that no use of the lock or of the session leads out of sight.
+
+    Args:
+        tree: The module.
+        activity: The one class that owns both.
+
+    Raises:
+        NotUnderstood: The lock is not made once in `__init__` and taken by `async with` alone; or
+            the session has a second name, through which something may be pushed or read.
+    """
+    _check_lock(tree, activity)
+    _check_session(tree, activity)
+
+
+def _check_lock(tree: Tree, activity: ast.ClassDef) -> None:
+    """The lock is made once, in `__init__`, and taken by `async with` alone."""
+    made: list[ast.Assign] = []
+    taken: list[ast.AsyncWith] = []
+    for node in ast.walk(tree.module):
+        if not (isinstance(node, ast.Attribute) and node.attr == LOCK):
+            continue
+        statement = tree.statement(node)
+        if is_lock_declaration(statement):
+            made.append(statement)
+        elif is_lock_block(statement):
+            taken.append(statement)
+        else:
+            raise tree.refuse(node, f"{LOCK} is used otherwise than by `async with`.")
+    for statement in made:
+        init = tree.parent[statement]
+        method = isinstance(init, AnyFunction) and init.name == "__init__"
+        if not method or tree.parent[init] is not activity:
+            raise tree.refuse(statement, f"{LOCK} is not made straight in {CLASS}.__init__.")
+    if len(made) > 1:
+        raise tree.refuse(made[1], f"{LOCK} is made {len(made)} times.")
+    if taken and not made:
+        raise tree.refuse(taken[0], f"{LOCK} is taken and never made.")
+
+
+def _check_session(tree: Tree, activity: ast.ClassDef) -> None:
+    """The session has one name, and nobody pushes or snapshots past that name."""
+    aliases = {
+        function.name
+        for function in ast.walk(activity)
+        if isinstance(function, AnyFunction)
+        and any(isinstance(n, ast.Return) and is_own(n.value, SESSION) for n in ast.walk(function))
+    }
+    given_to = {
+        target.attr
+        for node in ast.walk(activity)
+        if isinstance(node, ast.Assign) and is_own(node.value, SESSION)
+        for target in node.targets
+        if isinstance(target, ast.Attribute)
+    }
+    for node in ast.walk(tree.module):
+        if isinstance(node, ast.Constant) and _spells(node.value):
+            raise tree.refuse(node, "The session, the lock or a push is named by a string here.")
+        if not isinstance(node, ast.Attribute):
+            continue
+        if node.attr in (SESSION, LOCK) and not _is_of(tree, node, activity):
+            raise tree.refuse(node, f"This is not the {node.attr} of {CLASS} itself.")
+        if is_own(node, *aliases) and tree.function(node) is not None:
+            raise tree.refuse(node, f"`{ast.unparse(node)}` is a second name of the session.")
+        if node.attr == SESSION and isinstance(node.ctx, ast.Load):
+            _check_use(tree, node, activity)
+        if node.attr in PUSHES and not (
+            is_own(node.value, SESSION) or is_own(node, "update_chat_ctx")
+        ):
+            raise tree.refuse(node, f"`{ast.unparse(node)}` may be a push through an alias.")
+        if node.attr == SNAPSHOT and getattr(node.value, "attr", None) in {*aliases, *given_to}:
+            raise tree.refuse(node, f"`{ast.unparse(node)}` may be a snapshot through an alias.")
+
+
+def _spells(value: object) -> bool:
+    """Whether `getattr` or `attrgetter` would take `value` for one of the names."""
+    return isinstance(value, str) and not {SESSION, LOCK, *PUSHES}.isdisjoint(value.split("."))
+
+
+def _is_of(tree: Tree, node: ast.Attribute, activity: ast.ClassDef) -> bool:
+    """Whether `node` stands in a method of `activity`, and `self` is the activity there."""
+    around = (n for n in tree.above(node) if isinstance(n, (*AnyFunction, ast.Lambda)))
+    *_, method = None, *around
+    if not (
+        is_own(node, node.attr) and method in activity.body and isinstance(method, AnyFunction)
+    ):
+        return False
+    bindings = [
+        n
+        for n in ast.walk(method)
+        if (isinstance(n, ast.arg) and n.arg == "self")
+        or (isinstance(n, ast.Name) and n.id == "self" and not isinstance(n.ctx, ast.Load))
+    ]
+    return bindings == [*method.args.posonlyargs, *method.args.args][:1] != []
+
+
+def _check_use(tree: Tree, session: ast.Attribute, activity: ast.ClassDef) -> None:
+    """A use of the session neither renames it nor passes it on to where pushes are not seen."""
+    inner: ast.AST = session
+    parent = tree.parent[inner]
+    while isinstance(parent, ast.BoolOp):
+        inner, parent = parent, tree.parent[parent]
+    known = isinstance(parent, (ast.Compare, ast.UnaryOp)) or inner is getattr(parent, "test", None)
+    if isinstance(parent, ast.Attribute):
+        known = SNAPSHOT not in parent.attr or parent.attr in (SNAPSHOT, *PUSHES)
+        call = tree.parent[parent]
+        if isinstance(call, ast.Call) and parent.attr not in PUSHES:
+            known = known and all(keyword.arg != SNAPSHOT for keyword in call.keywords)
+    elif isinstance(parent, ast.Return):  # uses of such a method are refused
+        known = inner is session and tree.function(parent) in activity.body
+    elif isinstance(parent, ast.Assign):  # given to another object, as at a handoff
+        known = all(
+            isinstance(target, ast.Attribute) and not is_own(target, target.attr)
+            for target in parent.targets
+        )
+    elif isinstance(parent, ast.Call):
+        called = ast.unparse(parent.func)
+        known = called == "isinstance" or called.startswith("logger.")
+    if not known:
+        raise tree.refuse(session, f"Here {SESSION} gets a second name or goes out of sight.")

@@ -1,0 +1,138 @@
+"""Runs the races on a stock release and on the patched one, in one environment of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.table import Table
+
+from .errors import CtxlockError
+
+__all__ = ["Comparison", "Outcome", "Races", "run_races"]
+
+FORMAT = 1
+"""Version of the JSON; raised when a key changes its meaning or goes."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one race ended: `kept`, `lost`, `crashed`, `stuck`, `error` or `not applicable`."""
+
+    verdict: str
+    detail: str
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing was lost, and nothing else went wrong."""
+        return self.verdict in ("kept", "not applicable")
+
+    @property
+    def harm(self) -> bool:
+        """Whether the race did what the lock is there to prevent."""
+        return self.verdict in ("lost", "crashed")
+
+
+@dataclass(frozen=True)
+class Races:
+    """The outcomes on one livekit-agents, by scenario."""
+
+    version: str
+    outcomes: dict[str, Outcome]
+
+    def as_json(self) -> dict[str, object]:
+        """The outcomes as a JSON object."""
+        results = [
+            {"scenario": name, "outcome": outcome.verdict, "detail": outcome.detail}
+            for name, outcome in self.outcomes.items()
+        ]
+        return {"livekit_agents": self.version, "results": results}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same races on a stock release and on the patched one."""
+
+    stock: Races
+    patched: Races
+
+    @property
+    def kept(self) -> bool:
+        """Whether the patched release lost nothing."""
+        return all(outcome.good for outcome in self.patched.outcomes.values())
+
+    @property
+    def telling(self) -> bool:
+        """Whether the stock release lost something: if it did not, the races show nothing."""
+        return any(outcome.harm for outcome in self.stock.outcomes.values())
+
+    def table(self) -> Table:
+        """The comparison as a table for the terminal."""
+        table = Table(show_lines=True)
+        table.add_column("scenario", ratio=2)
+        table.add_column(f"stock {self.stock.version}", ratio=3)
+        table.add_column(f"patched {self.patched.version}", ratio=3)
+        for scenario, outcome in self.stock.outcomes.items():
+            table.add_row(scenario, _cell(outcome), _cell(self.patched.outcomes[scenario]))
+        return table
+
+    def as_json(self) -> str:
+        """The comparison as JSON with sorted keys."""
+        runs = [self.stock.as_json(), self.patched.as_json()]
+        return json.dumps(
+            {"format": FORMAT, "kept": self.kept, "runs": runs}, indent=2, sort_keys=True
+        )
+
+
+def run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Races:
+    """Runs the races on the livekit-agents that `python` imports.
+
+    Args:
+        python: An interpreter that has livekit-agents; this tool need not be installed there.
+        scratch: A folder for a copy of the races, the only thing added to the module path.
+        on_line: Called with each line of progress.
+
+    Raises:
+        CtxlockError: They could not run at all.
+    """
+    package = Path(__file__).parent
+    copy = scratch / package.name
+    if not copy.exists():
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(package / "races", copy / "races", ignore=ignored)
+        shutil.copyfile(package / "__init__.py", copy / "__init__.py")
+    command = [python, "-m", "ctxlock.races", "--json", "--progress"]
+    environment = {**os.environ, "PYTHONPATH": str(scratch)}
+    said: list[str] = []
+    with subprocess.Popen(
+        command,
+        cwd=scratch,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        for line in process.stderr:
+            said.append(line.rstrip())
+            on_line(line.rstrip())
+        printed = process.stdout.read()
+    if process.returncode != 0:
+        last = next((line for line in reversed(said) if line), "they said nothing")
+        raise CtxlockError(f"The races could not run with {python}: {last}")
+    report = json.loads(printed)
+    results = report["results"]
+    outcomes = {r["scenario"]: Outcome(r["outcome"], r["detail"] or "") for r in results}
+    return Races(report["livekit_agents"], outcomes)
+
+
+def _cell(outcome: Outcome) -> str:
+    colour = {"kept": "green", "not applicable": "dim"}.get(outcome.verdict, "red")
+    detail = f"\n{outcome.detail}" if outcome.detail else ""
+    return f"[{colour}]{outcome.verdict}[/]{detail}"

@@ -1,0 +1,113 @@
+"""The project's checks; `uv run nox --list` names them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nox
+import tomlkit
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["lint", "types", "patched_types", "tests", "stock", "pythons"]
+
+PYTHONS = ("3.10", "3.13")
+STOCK = ("1.8.8", "1.8.9")
+TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
+REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
+REPEAT = os.environ.get("CTXLOCK_REPEAT", "20")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Ruff's rules and its format."""
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Strict mypy on this project's own code."""
+    session.run("mypy")
+
+
+@nox.session
+def patched_types(session: nox.Session) -> None:
+    """Strict mypy on the patched module, with the flags that the stock one passes."""
+    session.run(
+        *("mypy", "--strict", "--allow-any-generics", "--platform", "linux"),
+        *("--follow-imports", "silent", "--config-file", os.devnull),
+        *("-m", "livekit.agents.voice.agent_activity"),
+    )
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The whole suite on the patched release, each regression repeated."""
+    session.run("pytest", "--repeat", REPEAT, *session.posargs)
+
+
+@nox.session
+@nox.parametrize("release", STOCK)
+def stock(session: nox.Session, release: str) -> None:
+    """The regressions on a stock release: the right ones fail, for the right reason."""
+    environment = Path(session.create_tmp(), "environment")
+    session.run("uv", "venv", "-q", "--clear", "-p", sys.executable, str(environment))
+    python = str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+    session.run(
+        *("uv", "pip", "install", "-q", "-p", python, f"livekit-agents=={release}", *TEST_TOOLS)
+    )
+    session.run(
+        *(python, "-m", "pytest", "--repeat", REPEAT, *REALTIME, *session.posargs),
+        env={"PYTHONPATH": str(Path("livekit-agents").resolve())},
+    )
+
+
+@nox.session
+@nox.parametrize("version", PYTHONS)
+def pythons(session: nox.Session, version: str) -> None:
+    """The whole suite on another Python, where that is installed."""
+    python = find_python(version)
+    if python is None:
+        session.skip(f"Python {version} is not installed")
+    session.run(
+        *("uv", "run", "--python", python, "pytest", *session.posargs),
+        env={"UV_PROJECT_ENVIRONMENT": str(Path(session.create_tmp(), "environment").resolve())},
+    )
+
+
+@nox.session(default=False)
+def pin(session: nox.Session) -> None:
+    """Pin the newest development closure in pyproject.toml, without an index's addresses."""
+    pyproject = Path("pyproject.toml")
+    document = tomlkit.parse(pyproject.read_text(encoding="utf-8"))
+    document["tool"]["uv"].pop("constraint-dependencies", None)
+    pyproject.write_text(tomlkit.dumps(document), encoding="utf-8")
+    session.run("uv", "lock", "--upgrade")
+    exported = session.run(
+        *("uv", "export", "--all-groups", "--no-hashes", "--no-annotate", "--no-header"),
+        *("--no-emit-project", "--no-emit-package", "livekit-agents"),
+        silent=True,
+    )
+    pins = tomlkit.array().multiline(True)
+    pins.extend(line for line in exported.splitlines() if "==" in line)
+    document["tool"]["uv"]["constraint-dependencies"] = pins
+    pyproject.write_text(tomlkit.dumps(document), encoding="utf-8")
+    session.run("uv", "lock")
+
+
+def find_python(version: str) -> str | None:
+    """An interpreter of that minor version that runs: pyenv's, which uv may not see, or another."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = [str(path) for path in pyenv.glob(f"versions/{version}.*/bin/python")]
+    if (on_path := shutil.which(f"python{version}")) is not None:
+        found.append(on_path)
+    for python in found:
+        said = subprocess.run([python, "--version"], capture_output=True, text=True)
+        if said.returncode == 0 and f" {version}." in said.stdout:
+            return python
+    return None

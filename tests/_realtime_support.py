@@ -1,0 +1,114 @@
+"""What the regressions share: expectations of stock releases, repetition, and a strict event loop.
+
+A stock release runs the same files: a test that it must fail is a strict xfail there, and only for
+the exception that means what the test is about. See `fails_on_stock`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import gc
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from ctxlock.races.releases import Releases, installed, is_patched
+from ctxlock.races.verdict import LostUpdate
+
+WATCHDOG = 60.0
+"""A guard against hanging, nothing else: each test takes a fraction of a second."""
+
+PREFIXES = ("test_realtime_", "test_fake_realtime")
+
+VERSION = installed()
+
+
+def fails_on_stock(
+    *,
+    since: str = "1.0.0",
+    before: str | None = None,
+    raises: type[AssertionError] = LostUpdate,
+) -> pytest.MarkDecorator:
+    """Names the stock releases on which a test must fail, and the one exception it fails with."""
+    failing = not is_patched(VERSION) and VERSION in Releases(since, before)
+    return pytest.mark.xfail(
+        failing, raises=raises, strict=True, reason=f"stock {VERSION} loses updates"
+    )
+
+
+def known_gap(
+    reason: str, *, since: str, closed_in: Sequence[str] = ()
+) -> pytest.MarkDecorator:
+    """Names a loss that the lock does not prevent, so that the day it ends is noticed."""
+    open_here = VERSION in Releases(since) and VERSION.split("+")[0] not in closed_in
+    return pytest.mark.xfail(open_here, raises=LostUpdate, strict=True, reason=reason)
+
+
+def needs(since: str, before: str | None = None) -> pytest.MarkDecorator:
+    """Names the releases that do what the test is about at all."""
+    releases = Releases(since, before)
+    return pytest.mark.skipif(VERSION not in releases, reason=f"only {releases} do this")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="run each test of the realtime session N times",
+    )
+
+
+def _is_realtime(module: Any) -> bool:
+    return module.__name__.rpartition(".")[2].startswith(PREFIXES)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    times = metafunc.config.getoption("--repeat")
+    if times > 1 and _is_realtime(metafunc.module):
+        metafunc.fixturenames.append("repetition")
+        metafunc.parametrize("repetition", range(1, times + 1), ids="run{}".format)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if (
+            isinstance(item, pytest.Function)
+            and _is_realtime(item.module)
+            and inspect.iscoroutinefunction(item.obj)
+        ):
+            item.obj = _strict(item.obj)
+
+
+def pytest_collection_finish() -> None:
+    # what is imported by now stays; the collections below need not look at it every time
+    gc.collect()
+    gc.freeze()
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    loop = asyncio.get_running_loop()
+    said: list[str] = []
+    loop.set_exception_handler(lambda _, context: said.append(str(context)))
+    loop.set_debug(True)
+    loop.slow_callback_duration = WATCHDOG  # how fast this machine is, is no matter
+    yield said
+
+
+def _strict(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
+    """Runs a test in asyncio's debug mode, under a watchdog, tolerating no complaint of the loop."""
+
+    @functools.wraps(test)
+    async def run(*args: Any, **kwargs: Any) -> None:
+        with _complaints() as complaints:
+            await asyncio.wait_for(test(*args, **kwargs), WATCHDOG)
+            gc.collect()  # a task's unretrieved exception is reported when the task goes
+            await asyncio.sleep(0)
+        assert not complaints, f"the event loop complained: {complaints}"
+
+    return run

@@ -1,0 +1,85 @@
+"""Small `agent_activity.py` modules for the tests of the finder and of the rewriter."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent, indent
+
+import pytest
+from ctxlock.errors import NotUnderstood
+
+NAME = "agent_activity.py"
+HERE = "# <- here"
+
+NOTICE = """\
+# This file is part of livekit-agents and has been modified by ctxlock: the realtime context
+# is read, pushed and acknowledged under AgentActivity._rt_chat_ctx_lock.
+
+"""
+
+HEAD = """\
+import asyncio
+
+
+class AgentActivity:
+    def __init__(self):
+        self._rt_session = None
+        self._lock = asyncio.Lock()
+"""
+
+LOCK = """\
+        # held from reading the realtime context until its update is acknowledged
+        self._rt_chat_ctx_lock = asyncio.Lock()
+"""
+
+PUSH = """\
+async def sync(self, ctx):
+    await self._rt_session.update_chat_ctx(ctx)
+"""
+"""The smallest method with a site, for tests that are about something else."""
+
+
+def module(*methods: str, head: str = HEAD) -> str:
+    """An activity whose class has `methods`, each written from column 0."""
+    return head + "".join("\n" + indent(dedent(method), "    ") for method in methods)
+
+
+def guarded(*methods: str) -> str:
+    """The same with a lock, and the notice that the rewriter puts on top."""
+    return NOTICE + module(*methods, head=HEAD + LOCK)
+
+
+def locked(*methods: str) -> str:
+    """The same with a lock, as an upstream that makes it itself would look."""
+    return module(*methods, head=HEAD + LOCK)
+
+
+def marked_line(source: str) -> int:
+    """The 1-based number of the one line that is marked with `HERE`."""
+    (number,) = [n for n, line in enumerate(source.splitlines(), 1) if HERE in line]
+    return number
+
+
+def assert_names(refused: pytest.ExceptionInfo[NotUnderstood], source: str, reason: str) -> None:
+    """The error names the file, the marked line, and `reason` in a full sentence."""
+    error = refused.value
+    assert reason in error.reason
+    assert error.reason[0] in "`_" or error.reason[0].isupper()
+    assert error.reason.endswith(".")
+    assert str(error) == f"{NAME}:{marked_line(source)}: {error.reason}"
+
+
+def fetch(version: str, folder: Path) -> Path:
+    """The `agent_activity.py` of a stock release, installed into `folder`."""
+    wanted = ["install", "--quiet", "--no-deps", "--target", str(folder)]
+    wanted.append(f"livekit-agents=={version}")
+    uv = shutil.which("uv")
+    if uv is None:
+        command = [sys.executable, "-m", "pip", *wanted]
+    else:
+        command = [uv, "pip", *wanted, "--python", sys.executable]
+    subprocess.run(command, check=True)
+    return folder / "livekit" / "agents" / "voice" / "agent_activity.py"

@@ -1,0 +1,5 @@
+"""Fixtures and plugins of the whole suite."""
+
+from __future__ import annotations
+
+pytest_plugins = ["_realtime_support"]

@@ -1,0 +1,159 @@
+"""When an update fails, the next one proceeds, and on what has been acknowledged by then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from _realtime_support import fails_on_stock, needs
+from ctxlock.races.harness import GatedTool, Harness, idle, running
+from ctxlock.races.push import Push
+from ctxlock.races.scenario import agent_with, note
+from ctxlock.races.verdict import check, name_items
+from livekit.agents import llm
+
+Failure = Callable[[Push, "asyncio.Task[None]"], object]
+
+FAILURES: dict[str, tuple[Failure, type[BaseException] | None]] = {
+    "rejected": (lambda push, _: push.reject(), None),
+    "timed-out": (lambda push, _: push.time_out(lost=True), llm.RealtimeError),
+    "raised": (lambda push, _: push.fail(ConnectionError("the line is dead")), ConnectionError),
+    "cancelled": (lambda _, holder: holder.cancel(), asyncio.CancelledError),
+}
+
+failing = pytest.mark.parametrize(
+    ("fail", "error"), [pytest.param(*case, id=name) for name, case in FAILURES.items()]
+)
+
+
+def assert_lock_is_free(talk: Harness) -> None:
+    assert talk.lock is None or not talk.lock.locked()
+
+
+@failing
+@fails_on_stock(before="1.8.9")
+async def test_waiter_proceeds_on_a_fresh_snapshot(
+    fail: Failure, error: type[BaseException] | None
+) -> None:
+    async with running(agent_with()) as talk:
+        push = talk.realtime.hold()
+        holder = talk.replace(note("A"), note("B"))
+        await push.entered.wait()
+        talk.text_turn("hello")
+        await idle()
+        push.release(1)  # A is acknowledged, B never will be
+        fail(push, holder)
+        await idle()
+        [outcome] = await asyncio.gather(holder, return_exceptions=True)
+        assert outcome is None if error is None else isinstance(outcome, error)
+        check(talk.realtime, kept=['user "A"', 'user "hello"'])
+        assert_lock_is_free(talk)
+
+
+@failing
+async def test_next_update_proceeds_after_a_failure(
+    fail: Failure, error: type[BaseException] | None
+) -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"))
+        push = talk.realtime.hold()
+        holder = talk.replace(note("A"))
+        await push.entered.wait()
+        fail(push, holder)
+        await asyncio.gather(holder, return_exceptions=True)
+        assert_lock_is_free(talk)
+        await talk.text_turn("hello")
+        check(talk.realtime, kept=['user "before"', 'user "hello"'])
+
+
+async def test_late_acknowledgement_after_a_timeout() -> None:
+    async with running(agent_with()) as talk:
+        push = talk.realtime.hold()
+        holder = talk.replace(note("A"))
+        await push.entered.wait()
+        talk.text_turn("hello")
+        await idle()
+        push.time_out()
+        with pytest.raises(llm.RealtimeError):
+            await holder
+        await talk.expect('user "A"', 'user "hello"', ordered=False)
+
+
+@fails_on_stock(before="1.8.9")
+async def test_writer_behind_a_cancelled_waiter_proceeds_on_a_fresh_snapshot() -> None:
+    async with running(agent_with()) as talk:
+        push = talk.realtime.hold()
+        talk.replace(note("A"))
+        await push.entered.wait()
+        waiter = talk.replace(note("B"))
+        await idle()
+        talk.text_turn("hello")
+        await idle()
+        waiter.cancel()
+        await idle()
+        assert len(talk.realtime.pushes) == 1
+        push.release()
+        await idle()
+        check(talk.realtime, kept=['user "A"', 'user "hello"'])
+        assert 'user "B"' not in name_items(talk.realtime.pushes[-1].creates)
+        assert_lock_is_free(talk)
+
+
+async def _text_turn(talk: Harness, lookup: GatedTool) -> None:
+    talk.text_turn("the update that fails")
+
+
+async def _tool_output(talk: Harness, lookup: GatedTool) -> None:
+    await talk.call(lookup)
+    lookup.finish()
+
+
+async def _interrupted_tool_output(talk: Harness, lookup: GatedTool) -> None:
+    await talk.call_and_interrupt(lookup)
+    lookup.finish()
+
+
+async def _cleanup(talk: Harness, lookup: GatedTool) -> None:
+    await talk.unheard_reply()
+    talk.session.interrupt()
+
+
+async def _spoken_message(talk: Harness, lookup: GatedTool) -> None:
+    talk.say("The update that fails.")
+
+
+async def _session_start(talk: Harness, lookup: GatedTool) -> None:
+    talk.session.update_agent(agent_with())
+
+
+SITES = [
+    pytest.param(_text_turn, id="text-turn"),
+    pytest.param(_tool_output, id="tool-output"),
+    pytest.param(_interrupted_tool_output, id="interrupted-tool-output", marks=needs("1.7.0")),
+    pytest.param(_cleanup, id="cleanup", marks=needs("1.7.0")),
+    pytest.param(_spoken_message, id="spoken-message", marks=needs("1.8.9")),
+    pytest.param(_session_start, id="session-start", marks=needs("1.5.3")),
+]
+
+
+@pytest.mark.parametrize("how", ["rejected", "timed-out"])
+@pytest.mark.parametrize("begin", SITES)
+async def test_every_site_lets_go_of_the_lock(
+    begin: Callable[[Harness, GatedTool], Awaitable[None]], how: str
+) -> None:
+    lookup = GatedTool("lookup")
+    async with running(agent_with(lookup)) as talk:
+        await talk.replace(note("before"))
+        push = talk.realtime.hold()
+        await begin(talk, lookup)
+        await push.entered.wait()
+        if how == "timed-out":
+            push.time_out(lost=True)
+        else:
+            push.reject()
+        await idle()
+        assert_lock_is_free(talk)
+        await talk.text_turn("hello")
+        check(talk.realtime, kept=['user "hello"'])
+
