@@ -9,6 +9,7 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
+
 from ctxlock.errors import NotUnderstood
 
 NAME = "agent_activity.py"

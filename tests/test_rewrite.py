@@ -4,6 +4,7 @@ import codecs
 
 import pytest
 from activity import HEAD, LOCK, NAME, NOTICE, PUSH, guarded, locked, module
+
 from ctxlock.errors import NotUnderstood
 from ctxlock.rewrite import guard
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from activity import HEAD, LOCK, NAME, PUSH, assert_names, locked, module
+
 from ctxlock.errors import NotUnderstood
 from ctxlock.sites import Site, find_sites
 
@@ -125,19 +126,6 @@ JUDGED = [
     ),
     pytest.param(
         """\
-        async def sync(self, ctx):
-            async with self._rt_chat_ctx_lock:
-
-                async def later(ctx):
-                    await self._rt_session.update_chat_ctx(ctx)
-
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "Something else than one span",
-        id="function made inside the lock",
-    ),
-    pytest.param(
-        """\
         def _detach_reusable_resources(self, new):
             same = mutable or (
                 self._rt_session.chat_ctx.copy(
@@ -148,23 +136,17 @@ JUDGED = [
         def same(self, new):
             return new.is_equivalent(self._rt_session.chat_ctx)
         """,
-        [("reuse check", "read-only", None), ("comparison", "read-only", None), ()],
+        [("reuse check", "read-only", None), ("comparison", "read-only", None)],
         id="snapshots that are only compared",
     ),
 ]
 
 
 @pytest.mark.parametrize(("methods", "expected"), JUDGED)
-def test_judges(methods: str, expected: list[tuple[object, ...]] | str) -> None:
-    if isinstance(expected, str):
-        with pytest.raises(NotUnderstood, match=expected):
-            find_sites(locked(methods), NAME)
-        return
-    if expected[-1] == ():  # a file without a push is refused
-        methods += "\n" + " " * 8 + PUSH.replace("\n", "\n" + " " * 8)
-        expected = [*expected[:-1], ("other", "bare", None)]
-    found = [(s.role, s.state, s.rechecked) for s in find_sites(locked(methods), NAME)]
-    assert found == expected
+def test_judges(methods: str, expected: list[tuple[object, ...]]) -> None:
+    *found, last = find_sites(locked(methods, PUSH), NAME)  # a file without a push is refused
+    assert [(site.role, site.state, site.rechecked) for site in found] == expected
+    assert (last.role, last.state) == ("other", "bare")
 
 
 def test_a_site_names_its_lines() -> None:
@@ -243,7 +225,7 @@ REFUSED_METHODS = [
     ("await getattr(self, '_rt_session').send(ctx)", "named by a string"),
     ("await getattr(session, 'update_chat_ctx')(ctx)", "named by a string"),
     ("get = attrgetter('_rt_session.update_chat_ctx')", "named by a string"),
-    ("await other._rt_session.update_chat_ctx(ctx)", "not the _rt_session of AgentActivity"),
+    ("await other._rt_session.update_tools(ctx)", "not the _rt_session of AgentActivity"),
     ("self = other; self._rt_session.interrupt()", "not the _rt_session of AgentActivity"),
     ("later = lambda self: self._rt_session.interrupt()", "not the _rt_session of AgentActivity"),
     ("ctx = self._rt_session.chat_ctx", "unclear what becomes"),
@@ -377,8 +359,8 @@ REFUSED_SPANS = [
         async def sync(self):
             ctx = self._rt_session.chat_ctx.copy()
             await self._rt_session.update_chat_ctx(ctx)
-            await tool()
-            await self._rt_session.update_chat_ctx(ctx)  # <- here
+            await tool()  # <- here
+            await self._rt_session.update_chat_ctx(ctx)
         """,
         "is not an addition to it",
         id="pushed twice",
@@ -474,7 +456,7 @@ REFUSED_SPANS = [
     pytest.param(
         """\
         async def sync(this, ctx):
-            await this._rt_session.update_chat_ctx(ctx)  # <- here
+            await this._rt_session.update_tools(ctx)  # <- here
         """,
         "not the _rt_session of AgentActivity",
         id="self by another name",
@@ -637,6 +619,19 @@ REFUSED_SPANS = [
     ),
     pytest.param(
         """\
+        async def sync(self, ctx):
+            async with self._rt_chat_ctx_lock:  # <- here
+
+                async def later(ctx):
+                    pass
+
+                await self._rt_session.update_chat_ctx(ctx)
+        """,
+        "Something else than one span",
+        id="function made inside the lock",
+    ),
+    pytest.param(
+        """\
         async def sync(self):
             ctx = self._rt_session.chat_ctx.copy()
             async with other:
@@ -688,7 +683,7 @@ REFUSED_MODULES = [
         id="function beside the class",
     ),
     pytest.param(
-        HEAD + LOCK + LOCK.replace("Lock()", "Lock()  # <- here") + "\n    " + PUSH.strip(),
+        module(PUSH, head=HEAD + LOCK + LOCK.replace("Lock()", "Lock()  # <- here")),
         "is made 2 times",
         id="two locks",
     ),

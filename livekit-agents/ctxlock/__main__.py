@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from .audit import Audit, audit_path, audit_python, audit_wheel, site_table
 from .errors import CtxlockError
+from .installer import Installer
+from .release import NEWEST_VERIFIED, parse
 from .syntax import TARGET
+
+if TYPE_CHECKING:
+    from .upstream import Upstream
+    from .verify import Comparison
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -44,15 +50,6 @@ Release = Annotated[
     str | None,
     typer.Option("--upstream", metavar="VERSION", help="The livekit-agents release to start from."),
 ]
-
-
-@contextmanager
-def _step(what: str) -> Iterator[Callable[[str], None]]:
-    """Shows that a step is under way; yields a function that says how far it is."""
-    if not err.is_terminal:
-        err.print(f"{what} ...", highlight=False)
-    with err.status(f"{what} ...") as status:
-        yield lambda detail: status.update(f"{what} ... {detail}")
 
 
 @app.command()
@@ -117,73 +114,132 @@ def _print_audit(found: Audit) -> None:
 def diff(upstream: Release = None) -> None:
     """Print what the patch changes, as a unified diff against the stock release.
 
-    It is made on the spot from the published release. Apply it in site-packages with `git apply`.
+    It is made on the spot from the published release. In site-packages, `git apply` takes it.
 
     Exit codes: 0 printed, 2 wrong usage, 3 could not be made.
     """
-    from .patch import patch_source
+    from .patch import patch_source, unified_diff
 
-    with tempfile.TemporaryDirectory() as scratch:
-        stock = _fetch(upstream, Path(scratch))
-        before = stock.target
-        after = patch_source(before, TARGET).source
-    sys.stdout.buffer.writelines(_unified(before, after))
-
-
-def _unified(before: bytes, after: bytes) -> Iterator[bytes]:
-    lines = difflib.diff_bytes(
-        difflib.unified_diff,
-        before.splitlines(keepends=True),
-        after.splitlines(keepends=True),
-        f"a/{TARGET}".encode(),
-        f"b/{TARGET}".encode(),
-    )
-    for line in lines:
-        yield line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n"
+    with _scratch() as scratch:
+        before = _fetch(upstream, scratch).target
+    after = patch_source(before, TARGET).source
+    sys.stdout.buffer.writelines(unified_diff(before, after, TARGET))
 
 
 @app.command()
 def build(
     upstream: Release = None,
+    wheel: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Start from this stock wheel, without a network."),
+    ] = None,
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", help="Where the wheel goes.")
     ] = Path("dist"),
-    wheel: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Start from this stock wheel instead of the index."),
-    ] = None,
 ) -> None:
     """Build the patched wheel and print its sites and its line for a requirements file.
 
-    Exit codes: 0 built, 2 wrong usage, 3 could not be built; then nothing was written.
+    Exit codes: 0 built, 2 wrong usage, 3 could not be built; then no wheel was written.
     """
+    from .build import build_overlay
+    from .upstream import read_wheel
+
+    if upstream is not None and wheel is not None:
+        raise typer.BadParameter("give one of --upstream and --wheel")
+    with _scratch() as scratch:
+        stock = _fetch(upstream, scratch) if wheel is None else read_wheel(wheel)
+        with _step("Patching it and writing the wheel"):
+            overlay = build_overlay(stock, output)
+    out.print(site_table(overlay.sites))
+    out.print("\nFor a requirements file:", highlight=False)
+    line = f"livekit-agents @ {overlay.path.resolve().as_uri()}"
+    out.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
 @app.command()
 def verify(
     upstream: Release = None,
     wheel: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Verify this patched wheel.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Verify this patched wheel, and build none."),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, sorted, versioned.")] = False,
 ) -> None:
     """Run the races on a stock release and on the patched one, side by side.
 
-    Each race overlaps two updates of the realtime context in a real AgentSession, over a fake
-    provider that holds its acknowledgements. Both run in one temporary environment, in which only
-    the livekit-agents wheel is exchanged. Your own environment is not touched.
+    Each race makes two updates of the realtime context overlap, in a real AgentSession over a fake
+    provider that holds its acknowledgements. It happens in a temporary environment, in which only
+    the livekit-agents wheel is exchanged between the two runs; yours is not touched.
 
     Exit codes: 0 the patched release kept every item, 1 it did not, 2 wrong usage,
-    3 the races could not run, or the stock release lost nothing and so they show nothing.
+    3 the races could not run, or the stock release lost nothing, so that they show nothing.
     """
+    from .verify import compare, overlay_base
+
+    if upstream is not None and wheel is not None:
+        raise typer.BadParameter("give one of --upstream and --wheel")
+    with _scratch() as scratch:
+        if wheel is not None:
+            release = overlay_base(wheel)
+        else:
+            from .build import build_overlay
+
+            stock = _fetch(upstream, scratch / "stock")
+            release = str(stock.version)
+            with _step("Patching it"):
+                wheel = build_overlay(stock, scratch).path
+        comparison = compare(release, wheel, scratch, _step)
+    if json:
+        print(comparison.as_json())
+    else:
+        out.print(comparison.table())
+        _print_verdict(comparison)
+    if not comparison.kept:
+        raise typer.Exit(Exit.HARM)
+    raise typer.Exit(Exit.WELL if comparison.telling else Exit.FAILED)
+
+
+def _print_verdict(comparison: Comparison) -> None:
+    if not comparison.kept:
+        out.print("The patched release did not keep every item.", style="red")
+    elif comparison.telling:
+        out.print("The patched release kept every item.", style="green")
+    else:
+        out.print("The stock release lost nothing either: this shows nothing.", style="yellow")
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="ctxlock-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def _step(what: str) -> Iterator[Callable[[str], None]]:
+    """Shows on stderr that a step is under way; yields a function that says how far it is."""
+    if not err.is_terminal:
+        err.print(f"{what} ...", highlight=False, soft_wrap=True)
+    with err.status(f"{what} ...") as status:
+        yield lambda detail: status.update(f"{what}: {detail}")
+
+
+def _fetch(upstream: str | None, folder: Path) -> Upstream:
+    """Fetches the stock release that was asked for, or the default one, and reads it."""
+    from .upstream import read_installed
+
+    release = NEWEST_VERIFIED if upstream is None else parse(upstream, "--upstream")
+    installer = Installer()
+    with _step(f"Fetching stock livekit-agents {release} with {installer.name}"):
+        installer.fetch(str(release), folder)
+        return read_installed([str(folder)])
 
 
 def main() -> None:
-    """Runs the command line; errors are one sentence on stderr."""
+    """Runs the command line; an error is a sentence on stderr, and no traceback."""
     try:
         app()
     except CtxlockError as e:
-        err.print(f"[red]ctxlock:[/] {e}", highlight=False, soft_wrap=True)
+        err.print(Text.assemble(("ctxlock: ", "bold red"), str(e)), soft_wrap=True)
         sys.exit(Exit.FAILED)
 
 

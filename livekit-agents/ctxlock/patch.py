@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import tokenize
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .errors import NothingToGuard, NotUnderstood
@@ -11,7 +13,7 @@ from .inverse import check_inverse
 from .rewrite import guard
 from .sites import Site, find_sites
 
-__all__ = ["Patched", "patch_source"]
+__all__ = ["Patched", "patch_source", "unified_diff"]
 
 
 @dataclass(frozen=True)
@@ -79,3 +81,16 @@ def _patch(source: bytes, text: str, filename: str) -> Patched:
             )
     check_inverse(source, patched, filename)
     return Patched(patched, sites)
+
+
+def unified_diff(before: bytes, after: bytes, path: str) -> Iterator[bytes]:
+    """The lines of a diff from `before` to `after`, as `git apply` takes them."""
+    lines = difflib.diff_bytes(
+        difflib.unified_diff,
+        before.splitlines(keepends=True),
+        after.splitlines(keepends=True),
+        f"a/{path}".encode(),
+        f"b/{path}".encode(),
+    )
+    for line in lines:
+        yield line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n"

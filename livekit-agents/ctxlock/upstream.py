@@ -6,11 +6,12 @@ import base64
 import csv
 import hashlib
 import io
+import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.parser import BytesParser
-from importlib.metadata import Distribution, DistributionFinder, MetadataPathFinder
+from importlib.metadata import Distribution, distributions
 from pathlib import Path, PurePosixPath
 
 from packaging.version import Version
@@ -67,8 +68,8 @@ def read_installed(paths: Sequence[str] | None = None) -> Upstream:
         CtxlockError: It is absent, too old, patched already, or not what was published; then every
             file that differs is named.
     """
-    context = DistributionFinder.Context(name=NAME, **({} if paths is None else {"path": paths}))
-    found = next(iter(MetadataPathFinder.find_distributions(context)), None)
+    searched = sys.path if paths is None else list(paths)
+    found = next(iter(distributions(name=NAME, path=searched)), None)
     if found is None:
         raise CtxlockError(
             f"{NAME} is not installed here; the backend patches the release that its build "
@@ -191,10 +192,9 @@ class _Others:
 
     def __contains__(self, path: str) -> bool:
         if self._files is None:  # read only if it matters
-            context = DistributionFinder.Context(path=[str(self._root)])
             self._files = {
                 file.as_posix()
-                for distribution in MetadataPathFinder.find_distributions(context)
+                for distribution in distributions(path=[str(self._root)])
                 if distribution.name != self._own.name
                 for file in distribution.files or ()
             }

@@ -7,14 +7,17 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from rich.table import Table
 
 from .errors import CtxlockError
+from .installer import Installer
 
-__all__ = ["Comparison", "Outcome", "Races", "run_races"]
+__all__ = ["Comparison", "Outcome", "Races", "compare", "overlay_base"]
 
 FORMAT = 1
 """Version of the JSON; raised when a key changes its meaning or goes."""
@@ -89,7 +92,55 @@ class Comparison:
         )
 
 
-def run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Races:
+Step = Callable[[str], AbstractContextManager[Callable[[str], None]]]
+"""Announces a step of the work; what it yields is called with each detail of its progress."""
+
+
+def compare(release: str, wheel: Path, scratch: Path, step: Step) -> Comparison:
+    """Runs the races on stock `release`, then on `wheel` in its place, all else being equal.
+
+    Args:
+        release: The stock release.
+        wheel: The overlay wheel made from it.
+        scratch: An empty folder; the environment goes there.
+        step: Shows progress.
+
+    Raises:
+        CtxlockError: The environment could not be made, or the races could not run in it.
+    """
+    installer = Installer()
+    with step(f"Installing stock livekit-agents {release} with {installer.name}"):
+        python = installer.make_environment(scratch / "environment")
+        installer.install(python, f"livekit-agents=={release}")
+    with step("Running the races on it") as progress:
+        stock = _run_races(python, scratch / "races", progress)
+    with step("Putting the patched wheel in its place"):
+        installer.replace(python, wheel)
+    with step("Running the races on that") as progress:
+        patched = _run_races(python, scratch / "races", progress)
+    return Comparison(stock, patched)
+
+
+def overlay_base(wheel: Path) -> str:
+    """The stock release that the overlay wheel `wheel` was made from, by its file name.
+
+    Raises:
+        CtxlockError: It is not the name of an overlay wheel, or there is no such file.
+    """
+    try:
+        name, version, _, _ = parse_wheel_filename(wheel.name)
+    except InvalidWheelFilename:
+        raise CtxlockError(f"{wheel} does not have the file name of a wheel.") from None
+    if name != "livekit-agents" or not (version.local or "").startswith("ctxlock."):
+        raise CtxlockError(
+            f"{wheel} is a stock wheel, and a patched one is needed; `ctxlock build` makes one."
+        )
+    if not wheel.is_file():
+        raise CtxlockError(f"There is no file {wheel}.")
+    return version.public
+
+
+def _run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Races:
     """Runs the races on the livekit-agents that `python` imports.
 
     Args:

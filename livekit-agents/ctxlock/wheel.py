@@ -66,6 +66,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> Path:
     """
     temporary = None
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as stream:
             temporary = Path(stream.name)
             write(stream)
@@ -74,7 +75,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> Path:
     except OSError as e:
         raise CtxlockError(
             f"{path.name} could not be written to {path.parent}: {e.strerror}; name a folder that "
-            "exists and may be written to."
+            "may be written to."
         ) from None
     finally:
         if temporary is not None:

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pytest
+from activity import HEAD, LOCK, NAME, PUSH, assert_names, guarded, locked, module
+
+from ctxlock.errors import NotUnderstood
+from ctxlock.inverse import check_inverse
+
+BARE = """\
+async def sync(self, said):
+    before(said)
+    ctx = self._rt_session.chat_ctx.copy()
+    ctx.insert(said)
+    try:
+        await self._rt_session.update_chat_ctx(ctx)
+    except RealtimeError:
+        log()
+    after(said)
+"""
+GUARDED = """\
+async def sync(self, said):
+    before(said)
+    try:
+        async with self._rt_chat_ctx_lock:
+            ctx = self._rt_session.chat_ctx.copy()
+            ctx.insert(said)
+            await self._rt_session.update_chat_ctx(ctx)
+    except RealtimeError:
+        log()
+    after(said)
+"""
+CHECKED = """\
+async def sync(self, ctx):
+    if self._rt_session is not None:
+        async with self._rt_chat_ctx_lock:
+            if self._rt_session is not None:
+                await self._rt_session.update_chat_ctx(ctx)
+    else:
+        other(ctx)
+"""
+UNCHECKED = """\
+async def sync(self, ctx):
+    if self._rt_session is not None:
+        await self._rt_session.update_chat_ctx(ctx)
+    else:
+        other(ctx)
+"""
+
+
+def compare(original: str, patched: str) -> None:
+    check_inverse(original.encode(), patched.encode(), NAME)
+
+
+@pytest.mark.parametrize(
+    ("original", "patched"),
+    [
+        pytest.param(module(BARE), guarded(GUARDED), id="snapshot drawn into a try"),
+        pytest.param(module(UNCHECKED), guarded(CHECKED), id="check repeated"),
+        pytest.param(locked(GUARDED), guarded(GUARDED), id="nothing but the notice"),
+        pytest.param(locked(BARE), guarded(GUARDED), id="lock that was made and not taken"),
+        pytest.param(
+            module(GUARDED.replace("async with self._rt_chat_ctx_lock:", "if True:")),
+            guarded(GUARDED.replace("async with self._rt_chat_ctx_lock:", "if True:")),
+            id="other block around the span",
+        ),
+        pytest.param(
+            module(
+                """\
+                async def sync(self):
+                    try:
+                        ctx = self._rt_session.chat_ctx.copy()
+                        await self._rt_session.update_chat_ctx(ctx)
+                    finally:
+                        done()
+                """
+            ),
+            guarded(
+                """\
+                async def sync(self):
+                    try:
+                        async with self._rt_chat_ctx_lock:
+                            ctx = self._rt_session.chat_ctx.copy()
+                            await self._rt_session.update_chat_ctx(ctx)
+                    finally:
+                        done()
+                """
+            ),
+            id="snapshot that was in the try",
+        ),
+    ],
+)
+def test_accepts_the_lock(original: str, patched: str) -> None:
+    compare(original, patched)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("before(said)", "after(said)", id="another call"),
+        pytest.param("    before(said)\n", "", id="a statement less"),
+        pytest.param("after(said)", "after(said); more()", id="a statement more"),
+        pytest.param("ctx.insert(said)", "ctx.insert(other)", id="another addition"),
+        pytest.param("            ctx.insert(said)\n", "", id="a lost addition"),
+        pytest.param("RealtimeError", "Exception", id="another handler"),
+        pytest.param("except RealtimeError:", "finally:", id="a finally"),
+        pytest.param("update_chat_ctx", "update_tools", id="another push"),
+        pytest.param("self._rt_chat_ctx_lock", "self._lock", id="another lock"),
+        pytest.param("async def sync", "async def synced", id="another name"),
+        pytest.param("    async with", "    with", id="a plain with"),
+    ],
+)
+def test_refuses_more_than_the_lock(old: str, new: str) -> None:
+    assert old in GUARDED
+    with pytest.raises(NotUnderstood, match="changed more than the lock"):
+        compare(module(BARE), guarded(GUARDED.replace(old, new)))
+
+
+@pytest.mark.parametrize("check", ["other is not None", "self._rt_session is None"])
+def test_refuses_another_check(check: str) -> None:
+    head, repeated = "lock:\n            if ", "self._rt_session is not None"
+    assert head + repeated in CHECKED
+    with pytest.raises(NotUnderstood, match="changed more than the lock"):
+        compare(module(UNCHECKED), guarded(CHECKED.replace(head + repeated, head + check)))
+
+
+def test_names_the_first_line_that_changed() -> None:
+    original = module(BARE.replace("before(said)", "before(said)  # <- here"), PUSH)
+    with pytest.raises(NotUnderstood) as refused:
+        compare(
+            original, guarded(GUARDED.replace("before", "ahead").replace("after", "behind"), PUSH)
+        )
+    assert_names(refused, original, "changed more than the lock")
+
+
+def test_refuses_a_lock_made_otherwise() -> None:
+    made = HEAD + LOCK.replace("asyncio.Lock()", "asyncio.Semaphore(2)")
+    with pytest.raises(NotUnderstood, match="changed more than the lock"):
+        compare(module(BARE), module(GUARDED, head=made))

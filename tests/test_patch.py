@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import ast
+import codecs
+import difflib
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from activity import (
+    HEAD,
+    LOCK,
+    NAME,
+    NOTICE,
+    PUSH,
+    assert_names,
+    fetch,
+    guarded,
+    locked,
+    marked_line,
+    module,
+)
+
+from ctxlock import patch
+from ctxlock.errors import NothingToGuard, NotUnderstood
+from ctxlock.patch import patch_source
+from ctxlock.sites import Site, find_sites
+
+GUARDED_PUSH = """\
+async def sync(self, ctx):
+    async with self._rt_chat_ctx_lock:
+        await self._rt_session.update_chat_ctx(ctx)
+"""
+
+
+def test_hands_out_what_it_has_judged() -> None:
+    patched = patch_source(module(PUSH).encode(), NAME)
+    assert patched.source.decode() == guarded(GUARDED_PUSH)
+    assert patched.sites == find_sites(patched.source, NAME)
+    assert [site.state for site in patched.sites] == ["guarded"]
+
+
+def test_nothing_to_guard() -> None:
+    with pytest.raises(NothingToGuard, match="the stock release suffices"):
+        patch_source(locked(GUARDED_PUSH).encode(), NAME)
+
+
+def test_a_patched_file_has_nothing_left_to_guard() -> None:
+    with pytest.raises(NothingToGuard):
+        patch_source(patch_source(module(PUSH).encode(), NAME).source, NAME)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param("await self._rt_session.update_chat_ctx(ctx); done()", id="semicolon"),
+        pytest.param("if ctx: await self._rt_session.update_chat_ctx(ctx)", id="on the if's line"),
+        pytest.param(
+            "c = self._rt_session.chat_ctx.copy(); await self._rt_session.update_chat_ctx(c)",
+            id="span on one line",
+        ),
+    ],
+)
+def test_refuses_what_the_rewriter_passes_over(method: str) -> None:
+    source = module(f"async def sync(self, ctx):\n    {method}  # <- here\n")
+    with pytest.raises(NotUnderstood) as refused:
+        patch_source(source.encode(), NAME)
+    assert refused.value.line == marked_line(source) + NOTICE.count("\n") + 2
+    assert "could not be guarded" in refused.value.reason
+
+
+@pytest.mark.parametrize(
+    "methods",
+    [
+        pytest.param(
+            """\
+            async def sync(self):
+                ctx = self._rt_session.chat_ctx.copy()
+                try:
+                    await self._rt_session.update_chat_ctx(ctx)
+                    done()
+                except RealtimeError:
+                    log()
+            """,
+            id="more in the try",
+        ),
+        pytest.param(
+            """\
+            async def sync(self):
+                ctx = self._rt_session.chat_ctx.copy()
+                await self._rt_session._update_session(tools=[], chat_ctx=ctx)
+            """,
+            id="snapshot in the push of more",
+        ),
+        pytest.param(
+            """\
+            async def sync(self):
+                ctx = self._rt_session.chat_ctx.copy()
+                try:
+                    try:
+                        await self._rt_session.update_chat_ctx(ctx)
+                    finally:
+                        done()
+                finally:
+                    done()
+            """,
+            id="try in a try",
+        ),
+    ],
+)
+def test_refuses_to_lock_the_push_alone(methods: str) -> None:
+    with pytest.raises(NotUnderstood, match="could not be guarded"):
+        patch_source(module(methods).encode(), NAME)
+
+
+def test_refuses_bytes_that_are_not_utf8() -> None:
+    source = module(PUSH).encode() + b"# \xff  # <- here\n"
+    with pytest.raises(NotUnderstood, match="not encoded in UTF-8") as refused:
+        patch_source(source, NAME)
+    assert refused.value.line == source.count(b"\n")
+
+
+@pytest.mark.parametrize("declared", ["latin-1", "utf-7", "nonsense"])
+def test_refuses_another_encoding(declared: str) -> None:
+    source = f"# coding: {declared}  # <- here\n" + module(PUSH)
+    with pytest.raises(NotUnderstood) as refused:
+        patch_source(source.encode(), NAME)
+    assert_names(refused, source, "another encoding")
+
+
+def test_accepts_utf8_with_a_mark_and_a_declaration() -> None:
+    source = codecs.BOM_UTF8 + b"# coding: utf-8\n" + module(PUSH).encode()
+    patched = patch_source(source, NAME).source
+    assert patched.startswith(codecs.BOM_UTF8 + b"# coding: utf-8\n" + NOTICE.encode())
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        pytest.param("x = a" + ".b()" * 600 + "\n", id="attributes"),
+        pytest.param("x = " + "+".join(["1"] * 50_000) + "\n", id="sum"),
+        pytest.param("if a: pass\n" + "elif a: pass\n" * 3_000, id="branches"),
+    ],
+)
+def test_refuses_what_is_nested_too_deeply(tail: str) -> None:
+    with pytest.raises(NotUnderstood):
+        patch_source((module(PUSH) + tail).encode(), NAME)
+
+
+def test_refuses_a_class_without_a_lock_to_follow() -> None:
+    source = module(PUSH, head=HEAD.replace("Lock()", "Condition()"))
+    source = source.replace("AgentActivity:", "AgentActivity:  # <- here")
+    with pytest.raises(NotUnderstood) as refused:
+        patch_source(source.encode(), NAME)
+    assert_names(refused, source, "makes no `_lock`")
+
+
+def test_refuses_a_rewriter_that_does_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patch, "guard", lambda text, filename: guarded(GUARDED_PUSH) + "x = 1\n")
+    with pytest.raises(NotUnderstood, match="changed more than the lock"):
+        patch_source(module(PUSH).encode(), NAME)
+
+
+def test_refuses_a_rewriter_that_does_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patch, "guard", lambda text, filename: guarded(PUSH))
+    with pytest.raises(NotUnderstood, match="could not be guarded"):
+        patch_source(module(PUSH).encode(), NAME)
+
+
+def test_refuses_a_rewriter_that_forgets_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    def under_a_check(method: str) -> str:
+        head, *body = method.splitlines(keepends=True)
+        return head + "    if self._rt_session is not None:\n    " + "    ".join(body)
+
+    forgetful = guarded(under_a_check(GUARDED_PUSH))
+    monkeypatch.setattr(patch, "guard", lambda text, filename: forgetful)
+    with pytest.raises(NotUnderstood, match="could not be guarded"):
+        patch_source(module(under_a_check(PUSH)).encode(), NAME)
+
+
+# The real files, fetched when the tests run.
+
+RELEASES = {"1.0.23": 4, "1.3.12": 4, "1.6.10": 5, "1.8.8": 6, "1.8.9": 7, "2.0.0b1": 6}
+"""How many sites of each push."""
+
+UPSTREAM_RULES = """\
+line-length = 100
+target-version = "py310"
+lint.select = ["E", "W", "F", "I", "B", "C4", "UP"]
+lint.ignore = ["E501"]
+lint.isort.combine-as-imports = true
+lint.isort.known-first-party = ["livekit"]
+"""
+
+
+class Release:
+    def __init__(self, version: str, folder: Path) -> None:
+        self.version = version
+        self.stock = fetch(version, folder).read_bytes()
+        self.patched = patch_source(self.stock, NAME)
+
+
+@pytest.fixture(scope="session")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Release]:
+    return {v: Release(v, tmp_path_factory.mktemp("stock")) for v in RELEASES}
+
+
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest, releases: dict[str, Release]) -> Release:
+    return releases[request.param]
+
+
+def locks(source: bytes) -> list[str]:
+    """The lock's blocks, as upstream would write them: without the check after the wait."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if not (isinstance(node, ast.AsyncWith) and "_rt_chat_ctx_lock" in ast.unparse(node.items)):
+            continue
+        if isinstance(node.body[0], ast.If):
+            assert ast.unparse(node.body[0].test) == "self._rt_session is not None"
+            node.body = node.body[0].body
+        found.append(ast.dump(node))
+    return found
+
+
+def changed(release: Release) -> list[Site]:
+    """The patched sites that stock has not in the same words."""
+    before = {ast.unparse(n) for n in ast.walk(ast.parse(release.stock)) if isinstance(n, ast.stmt)}
+    after = ast.parse(release.patched.source)
+    blocks = {n.lineno: n for n in ast.walk(after) if isinstance(n, ast.AsyncWith)}
+    sites = [site for site in release.patched.sites if site.state == "guarded"]
+    return [site for site in sites if ast.unparse(blocks[site.first_line]) not in before]
+
+
+@pytest.mark.network
+def test_every_site_of_a_release_is_guarded(release: Release) -> None:
+    pushing = [site for site in release.patched.sites if site.state != "read-only"]
+    assert len(pushing) == RELEASES[release.version]
+    assert {site.state for site in pushing} == {"guarded"}
+    assert "other" not in {site.role for site in pushing}
+
+
+@pytest.mark.network
+def test_1_8_8_comes_out_as_upstream_wrote_1_8_9(releases: dict[str, Release]) -> None:
+    upstreams, ours = locks(releases["1.8.9"].stock), locks(releases["1.8.8"].patched.source)
+    assert len(upstreams) == 5
+    assert len(ours) == 6
+    assert set(upstreams) < set(ours)
+    (more,) = set(ours) - set(upstreams)
+    assert "_update_session" in more
+
+
+@pytest.mark.network
+def test_that_comparison_can_fail(releases: dict[str, Release]) -> None:
+    upstreams, ours = locks(releases["1.8.9"].stock), releases["1.8.8"].patched.source
+    assert not set(upstreams) <= set(locks(ours.replace(b".items.extend(", b".items.append(")))
+    assert not set(upstreams) <= set(locks(ours.replace(b"role=", b"rule=")))
+    assert locks(releases["1.8.8"].stock) == []
+
+
+@pytest.mark.network
+def test_1_8_9_changes_at_three_sites(releases: dict[str, Release]) -> None:
+    sites = changed(releases["1.8.9"])
+    assert sorted(site.role for site in sites) == [
+        "replacement",
+        "session start",
+        "spoken message",
+    ]
+    rechecked = {s.role for s in releases["1.8.9"].patched.sites if s.rechecked}
+    assert rechecked == {"replacement", "spoken message"}
+    assert len(changed(releases["1.8.8"])) == 6
+
+
+@pytest.mark.network
+def test_untouched_lines_are_untouched(release: Release) -> None:
+    before = release.stock.decode().splitlines(keepends=True)
+    after = release.patched.source.decode().splitlines(keepends=True)
+    removed: Counter[str] = Counter()
+    added: Counter[str] = Counter()
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for kind, i1, i2, j1, j2 in matcher.get_opcodes():
+        if kind != "equal":
+            removed.update(line.strip() for line in before[i1:i2])
+            added.update(line.strip() for line in after[j1:j2])
+    assert removed <= added  # indented anew, and nothing else
+    notice = Counter(NOTICE.splitlines())
+    made, taken = LOCK.splitlines(), "async with self._rt_chat_ctx_lock:"
+    locks_before = len(locks(release.stock))
+    assert added - removed == notice + Counter(
+        {
+            **dict.fromkeys(map(str.strip, made), 0 if locks_before else 1),
+            taken: RELEASES[release.version] - locks_before,
+            "if self._rt_session is not None:": 2 if release.version == "1.8.9" else 1,
+        }
+    )
+
+
+@pytest.mark.network
+def test_upstreams_own_rules_accept_the_result(release: Release, tmp_path: Path) -> None:
+    rules = tmp_path / "ruff.toml"
+    rules.write_text(UPSTREAM_RULES)
+
+    def accepted(content: bytes, *command: str) -> bool:
+        file = tmp_path / NAME
+        file.write_bytes(content)
+        ruff = [sys.executable, "-m", "ruff", *command, "--config", str(rules), "--no-cache"]
+        done = subprocess.run([*ruff, str(file)], capture_output=True, text=True, check=False)
+        assert done.returncode in (0, 1), done.stderr
+        return done.returncode == 0
+
+    assert accepted(release.stock, "format", "--check")
+    assert accepted(release.patched.source, "format", "--check")
+    assert not accepted(release.patched.source + b"x=1", "format", "--check")
+    linted = accepted(release.stock, "check")
+    assert accepted(release.patched.source, "check") == linted
+    assert not accepted(release.patched.source + b"import os\n", "check")
+
+
+@pytest.mark.network
+def test_patching_a_release_twice(release: Release) -> None:
+    with pytest.raises(NothingToGuard):
+        patch_source(release.patched.source, NAME)
