@@ -145,6 +145,10 @@ async def test_every_site_lets_go_of_the_lock(
     lookup = GatedTool("lookup")
     async with running(agent_with(lookup)) as talk:
         await talk.replace(note("before"))
+        refused = talk.realtime.hold()
+        talk.replace(note("refused"))  # so that a session start has something to send, always
+        await refused.entered.wait()
+        refused.reject()
         push = talk.realtime.hold()
         await begin(talk, lookup)
         await push.entered.wait()

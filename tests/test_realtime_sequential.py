@@ -16,9 +16,6 @@ from ctxlock.races.verdict import name_items
 
 pytestmark = needs("1.7.0")
 
-EVENTS = ["agent_state_changed", "speech_created", "function_tools_executed"]
-
-
 def operations(talk: Harness, push: Push) -> list[str]:
     """What a push asked for, with the item that each new one goes behind."""
     every = {i.id: i for p in talk.realtime.pushes for i in p.creates}
@@ -27,7 +24,7 @@ def operations(talk: Harness, push: Push) -> list[str]:
     return [
         f"{names[op.item_id]} behind {names[op.previous_id] if op.previous_id else 'nothing'}"
         if isinstance(op, Create)
-        else f"{names[op.item_id]} deleted"
+        else f"{names.get(op.item_id, 'the unheard reply')} deleted"
         for op in push.operations
     ]
 
@@ -42,9 +39,6 @@ def record_events(talk: Harness) -> list[str]:
     def item_added(event: Any) -> None:
         said.append(f"item: {name_items([event.item])[0]}")
 
-    def state_changed(event: Any) -> None:
-        said.append(f"state: {event.new_state}")
-
     def speech_created(event: Any) -> None:
         said.append(f"speech: {event.source}")
 
@@ -52,7 +46,6 @@ def record_events(talk: Harness) -> list[str]:
         said.append(f"tools: {', '.join(call.name for call in event.function_calls)}")
 
     talk.session.on("conversation_item_added", item_added)
-    talk.session.on("agent_state_changed", state_changed)
     talk.session.on("speech_created", speech_created)
     talk.session.on("function_tools_executed", tools_executed)
     return said

@@ -163,6 +163,9 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", help="Verify this patched wheel, and build none."),
     ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Show every push of a race that went wrong.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, sorted, versioned.")] = False,
 ) -> None:
     """Run the races on a stock release and on the patched one, side by side.
@@ -192,7 +195,7 @@ def verify(
     if json:
         print(comparison.as_json())
     else:
-        out.print(comparison.table())
+        out.print(comparison.table(details))
         _print_verdict(comparison)
     if not comparison.kept:
         raise typer.Exit(Exit.HARM)
@@ -200,12 +203,14 @@ def verify(
 
 
 def _print_verdict(comparison: Comparison) -> None:
+    races = sum(o.verdict != "not applicable" for o in comparison.stock.outcomes.values())
+    stock = f"Stock lost items, or crashed, in {comparison.stock.harmed} of {races} races;"
     if not comparison.kept:
-        out.print("The patched release did not keep every item.", style="red")
+        out.print(stock, "the patched release did not keep every item either.", style="red")
     elif comparison.telling:
-        out.print("The patched release kept every item.", style="green")
+        out.print(stock, "the patched release kept every item.", style="green")
     else:
-        out.print("The stock release lost nothing either: this shows nothing.", style="yellow")
+        out.print("Stock lost nothing either: this shows nothing.", style="yellow")
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 from .errors import CtxlockError
@@ -48,6 +50,11 @@ class Races:
     version: str
     outcomes: dict[str, Outcome]
 
+    @property
+    def harmed(self) -> int:
+        """In how many races something was lost, or crashed."""
+        return sum(outcome.harm for outcome in self.outcomes.values())
+
     def as_json(self) -> dict[str, object]:
         """The outcomes as a JSON object."""
         results = [
@@ -72,16 +79,22 @@ class Comparison:
     @property
     def telling(self) -> bool:
         """Whether the stock release lost something: if it did not, the races show nothing."""
-        return any(outcome.harm for outcome in self.stock.outcomes.values())
+        return self.stock.harmed > 0
 
-    def table(self) -> Table:
-        """The comparison as a table for the terminal."""
-        table = Table(show_lines=True)
-        table.add_column("scenario", ratio=2)
-        table.add_column(f"stock {self.stock.version}", ratio=3)
-        table.add_column(f"patched {self.patched.version}", ratio=3)
+    def table(self, details: bool = False) -> Table:
+        """The comparison as a table for the terminal.
+
+        Args:
+            details: Whether to show all pushes of a race that went wrong, not only what was lost.
+        """
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False, show_lines=details)
+        table.add_column("scenario", ratio=4)
+        table.add_column(f"stock {self.stock.version}", ratio=5)
+        table.add_column(f"patched {self.patched.version}", ratio=4)
         for scenario, outcome in self.stock.outcomes.items():
-            table.add_row(scenario, _cell(outcome), _cell(self.patched.outcomes[scenario]))
+            pair = (outcome, self.patched.outcomes[scenario])
+            if any(o.verdict != "not applicable" for o in pair):
+                table.add_row(scenario, *(_cell(o, details) for o in pair))
         return table
 
     def as_json(self) -> str:
@@ -183,7 +196,7 @@ def _run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Ra
     return Races(report["livekit_agents"], outcomes)
 
 
-def _cell(outcome: Outcome) -> str:
+def _cell(outcome: Outcome, details: bool) -> str:
     colour = {"kept": "green", "not applicable": "dim"}.get(outcome.verdict, "red")
-    detail = f"\n{outcome.detail}" if outcome.detail else ""
-    return f"[{colour}]{outcome.verdict}[/]{detail}"
+    detail = outcome.detail if details else outcome.detail.partition("\n")[0]
+    return f"[{colour}]{outcome.verdict}[/]" + (f": {escape(detail)}" if detail else "")
