@@ -7,20 +7,32 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from .errors import CtxlockError
 
 __all__ = ["Installer"]
 
-_UNREACHABLE = ("connect", "dns error", "name resolution", "timed out", "proxy", "offline")
+# What uv and pip say, in lower case, when it was not the release that was wrong: pip tells of an
+# index that it could not reach as of one that has no release at all.
+_UNREACHABLE = (
+    *("connect", "dns error", "name resolution", "timed out", "network", "proxy"),
+    "from versions: none",
+)
 
 
 class Installer:
-    """Installs into folders and fresh environments, from whatever index its user has configured."""
+    """Installs into folders and fresh environments, from whatever index its user has configured.
+
+    Raises:
+        CtxlockError: Neither uv nor pip is there.
+    """
 
     def __init__(self) -> None:
         self._uv = os.environ.get("UV") or shutil.which("uv")
+        if self._uv is None and find_spec("pip") is None:
+            raise CtxlockError("Neither uv nor pip was found; install uv, then try again.")
 
     @property
     def name(self) -> str:
@@ -44,8 +56,10 @@ class Installer:
         Raises:
             CtxlockError: It could not be made.
         """
-        make = [self._uv, "venv", "-q", "-p"] if self._uv else [sys.executable, "-m", "venv"]
-        self._run([*make, *([sys.executable] if self._uv else [])], str(folder))
+        if self._uv:
+            self._run([self._uv, "venv", "-q", "-p", sys.executable], str(folder))
+        else:
+            self._run([sys.executable, "-m", "venv"], str(folder))
         return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 
     def install(self, python: str, requirement: str) -> None:
@@ -77,8 +91,10 @@ class Installer:
             raise CtxlockError(f"{command[0]} could not be started: {e}.") from None
         if done.returncode == 0:
             return
-        said = " ".join(done.stderr.split()) or "it said nothing"
-        if any(word in said.lower() for word in _UNREACHABLE):
+        # pip warns of much before its last line, which says what it stumbled over
+        lines = done.stderr.splitlines() or ["nothing"]
+        said = " ".join(" ".join(lines if self._uv else lines[-1:]).split())
+        if any(word in done.stderr.lower() for word in _UNREACHABLE):
             raise CtxlockError(
                 f"The package index could not be reached for {subject}; check the network and "
                 f"{self.name}'s settings, then try again. {self.name} said: {said}"

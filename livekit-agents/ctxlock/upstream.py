@@ -133,8 +133,8 @@ def read_wheel(path: Path) -> Upstream:
 def _check_version(version: Version) -> None:
     if version.local is not None:
         raise CtxlockError(
-            f"{NAME} {version} is patched already, or a build of somebody's own; the patch is made "
-            f"from the stock release {version.public}. Build with isolation, or install that first."
+            f"{NAME} {version} is patched already, or a build of somebody's own; start from the "
+            f"stock release {version.public}, which a build with isolation fetches by itself."
         )
     if version < OLDEST:
         raise CtxlockError(

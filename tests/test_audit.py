@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import json
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from activity import PUSH, guarded, locked, module
+from cli import run
+
+from ctxlock.syntax import TARGET
+
+GUARDED = guarded(
+    """\
+async def sync(self, ctx):
+    async with self._rt_chat_ctx_lock:
+        await self._rt_session.update_chat_ctx(ctx)
+"""
+)
+BARE = module(PUSH)
+
+posix = pytest.mark.skipif(os.name == "nt", reason="needs a shell script")
+
+
+def wheel(folder: Path, name: str, text: str | None) -> Path:
+    path = folder / name
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("livekit/agents/__init__.py", "")
+        if text is not None:
+            archive.writestr(TARGET, text)
+    return path
+
+
+@pytest.mark.parametrize(("text", "code"), [(GUARDED, 0), (BARE, 1)], ids=["guarded", "bare"])
+def test_path(text: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "agent_activity.py"
+    file.write_text(text)
+    assert run("audit", file) == code
+    printed = capsys.readouterr().out
+    assert str(file) in printed.replace("\n", "")
+    assert ("1 bare" in printed) == (code == 1)
+
+
+def test_folder(tmp_path: Path) -> None:
+    file = tmp_path / TARGET
+    file.parent.mkdir(parents=True)
+    file.write_text(GUARDED)
+    assert run("audit", tmp_path) == 0
+
+
+@pytest.mark.parametrize(("text", "code"), [(GUARDED, 0), (BARE, 1)], ids=["patched", "stock"])
+def test_wheel(text: str, code: int, tmp_path: Path) -> None:
+    assert (
+        run("audit", "--wheel", wheel(tmp_path, "livekit_agents-1-py3-none-any.whl", text)) == code
+    )
+
+
+def test_json_is_sorted_and_versioned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "agent_activity.py"
+    file.write_text(BARE)
+    assert run("audit", "--json", file) == 1
+    printed = capsys.readouterr().out
+    report = json.loads(printed)
+    assert printed == json.dumps(report, indent=2, sort_keys=True) + "\n"
+    line = BARE.splitlines().index("        await self._rt_session.update_chat_ctx(ctx)") + 1
+    assert report == {
+        "format": 1,
+        "livekit_agents": None,
+        "file": str(file),
+        "bare": 1,
+        "sites": [
+            {
+                "role": "other",
+                "function": "sync",
+                "lines": [line, line],
+                "state": "bare",
+                "rechecked": None,
+            }
+        ],
+    }
+
+
+def test_says_that_a_waiter_does_not_look_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "agent_activity.py"
+    file.write_text(
+        locked(
+            """\
+            async def sync(self, ctx):
+                if self._rt_session is not None:
+                    async with self._rt_chat_ctx_lock:
+                        await self._rt_session.update_chat_ctx(ctx)
+            """
+        )
+    )
+    assert run("audit", file) == 0
+    assert "if a handoff takes the session during the wait" in capsys.readouterr().out
+
+
+def test_installed_overlay() -> None:
+    assert run("audit", "--python", sys.executable) == 0
+    assert run("audit") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        pytest.param(["README.md"], "README.md is no Python file", id="no Python file"),
+        pytest.param(["x.whl"], "name it with --wheel", id="a wheel as PATH"),
+        pytest.param(["none.py"], "none.py could not be read", id="no such file"),
+        pytest.param(["."], "agent_activity.py could not be read", id="a folder without it"),
+        pytest.param(["--wheel", "x.zip"], "file name of a wheel", id="not named as a wheel"),
+        pytest.param(["--wheel", "a-1-py3-none-any.whl"], "could not be read", id="no such wheel"),
+        pytest.param(["--python", "no-python"], "could not be started", id="no interpreter"),
+    ],
+)
+def test_cannot_tell(
+    arguments: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("audit", *arguments) == 3
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert captured.err.startswith("ctxlock: ")
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+
+
+def test_cannot_tell_names_file_and_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "agent_activity.py"
+    file.write_text("x = 1\nclass Other: pass\n")
+    assert run("audit", file) == 3
+    assert f"ctxlock: {file}:1: There is no class AgentActivity" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        pytest.param("livekit_agents-0.12.1-py3-none-any.whl", None, "1.0.0 or later", id="0.x"),
+        pytest.param("other-1-py3-none-any.whl", GUARDED, "is a wheel of other", id="another's"),
+    ],
+)
+def test_wrong_wheel(
+    name: str, text: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("audit", "--wheel", wheel(tmp_path, name, text)) == 3
+    assert said in capsys.readouterr().err
+
+
+def test_damaged_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "livekit_agents-1.8.9-py3-none-any.whl"
+    path.write_bytes(b"PK not really")
+    assert run("audit", "--wheel", path) == 3
+    assert "it is not a zip file" in capsys.readouterr().err
+
+
+def install(folder: Path, version: str) -> None:
+    """Puts a livekit-agents without the file that counts into `folder`."""
+    package = folder / "livekit/agents"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    info = folder / f"livekit_agents-{version}.dist-info"
+    info.mkdir()
+    headers = ["Metadata-Version: 2.1", "Name: livekit-agents", f"Version: {version}"]
+    (info / "METADATA").write_text("\n".join(headers) + "\n")
+
+
+def script(path: Path, command: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{command}\n")
+    path.chmod(0o755)
+    return path
+
+
+@posix
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        pytest.param("0.12.1", "livekit-agents 0.12.1, which is too old", id="too old"),
+        pytest.param(None, "has no livekit-agents; name the interpreter", id="absent"),
+    ],
+)
+def test_wrong_environment(
+    version: str | None,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # -S keeps this environment's packages out, PYTHONPATH brings the others in
+    python = script(tmp_path / "python", f'exec "{sys.executable}" -S "$@"')
+    if version is not None:
+        install(tmp_path / "packages", version)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
+    assert run("audit", "--python", python) == 3
+    assert said in capsys.readouterr().err
+
+
+@posix
+def test_not_an_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("audit", "--python", script(tmp_path / "python", "echo hello")) == 3
+    assert "is not a Python interpreter that runs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["a.py", "--python", "b"], ["--bogus"], ["a.py", "b.py"]])
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("audit", *arguments) == 2
+    assert "Usage:" in capsys.readouterr().err

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from cli import run
+
+from ctxlock import __main__ as command
+from ctxlock.errors import CtxlockError
+from ctxlock.syntax import TARGET
+from ctxlock.verify import Comparison, Outcome, Races
+
+OVERLAY = "livekit_agents-1.8.9+ctxlock.1-py3-none-any.whl"
+STOCK = "livekit_agents-1.8.9-py3-none-any.whl"
+
+
+def comparison(stock: str, patched: str) -> Comparison:
+    return Comparison(
+        Races("1.8.9", {"a race": Outcome(stock, "what\nhow"), "another": Outcome("kept", "")}),
+        Races("1.8.9+ctxlock.1", {"a race": Outcome(patched, ""), "another": Outcome("kept", "")}),
+    )
+
+
+@pytest.mark.parametrize("name", ["audit", "diff", "build", "verify"])
+def test_help_of_each_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(name, "--help") == 0
+    assert "Exit codes:" in capsys.readouterr().out
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in ("audit", "diff", "build", "verify", "Exit codes:"))
+
+
+@pytest.mark.parametrize("name", ["build", "verify"])
+def test_release_and_wheel_exclude_each_other(name: str) -> None:
+    assert run(name, "--upstream", "1.8.9", "--wheel", "x.whl") == 2
+
+
+def test_audit_needs_no_libcst() -> None:
+    code = "import sys; sys.modules['libcst'] = None; import ctxlock.__main__"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["diff", "build", "verify"])
+@pytest.mark.parametrize(
+    ("release", "said"),
+    [
+        pytest.param("newest", "is no release number; give one such as", id="no version"),
+        pytest.param("0.12.21", "is too old", id="0.x"),
+        pytest.param("1.8.9+ctxlock.1", "is no stock release; give 1.8.9", id="a patched one"),
+    ],
+)
+def test_no_such_release(
+    name: str, release: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(name, "--upstream", release) == 3
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wheel", "said"),
+    [
+        pytest.param(STOCK, "is a stock wheel, and a patched one is needed", id="stock"),
+        pytest.param(OVERLAY, "There is no file", id="missing"),
+        pytest.param("x.whl", "does not have the file name of a wheel", id="no wheel"),
+    ],
+)
+def test_verify_refuses_wheel(wheel: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("verify", "--wheel", wheel) == 3
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("stock", "patched", "code", "said"),
+    [
+        pytest.param("lost", "kept", 0, "in 1 of 2 races; the patched release kept every", id="ok"),
+        pytest.param("crashed", "kept", 0, "in 1 of 2 races; the patched", id="crash"),
+        pytest.param("lost", "lost", 1, "did not keep every item either", id="patched lost"),
+        pytest.param("lost", "stuck", 1, "did not keep every item either", id="patched stuck"),
+        pytest.param("kept", "kept", 3, "this shows nothing", id="nothing shown"),
+    ],
+)
+def test_verify_reports(
+    stock: str,
+    patched: str,
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = comparison(stock, patched)
+    monkeypatch.setattr("ctxlock.verify.compare", lambda *_: result)
+    wheel = tmp_path / OVERLAY
+    wheel.touch()
+    assert run("verify", "--wheel", wheel) == code
+    printed = " ".join(capsys.readouterr().out.split())
+    assert said in printed
+    assert f"{stock}: what" in printed and "how" not in printed.split()
+    assert run("verify", "--wheel", wheel, "--json") == code
+    report = json.loads(capsys.readouterr().out)
+    assert report["format"] == 1
+    assert report["kept"] == (patched == "kept")
+    assert [r["livekit_agents"] for r in report["runs"]] == ["1.8.9", "1.8.9+ctxlock.1"]
+    assert report["runs"][0]["results"][0] == {
+        "scenario": "a race",
+        "outcome": stock,
+        "detail": "what\nhow",
+    }
+
+
+def test_verify_leaves_out_what_does_not_apply(capsys: pytest.CaptureFixture[str]) -> None:
+    command.out.print(comparison("not applicable", "not applicable").table())
+    printed = capsys.readouterr().out
+    assert "another" in printed and "a race" not in printed
+
+
+def test_verify_shows_details(capsys: pytest.CaptureFixture[str]) -> None:
+    command.out.print(comparison("lost", "kept").table(details=True))
+    assert "how" in capsys.readouterr().out
+
+
+def test_an_error_keeps_its_brackets(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise CtxlockError("no livekit-agents[openai] here")
+
+    monkeypatch.setattr(command, "app", fail)
+    assert run() == 3
+    assert capsys.readouterr().err == "ctxlock: no livekit-agents[openai] here\n"
+
+
+@pytest.fixture(scope="module")
+def stock_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stock 1.8.9 wheel, made again from its installed files."""
+    from ctxlock.installer import Installer
+    from ctxlock.upstream import read_installed
+    from ctxlock.wheel import write_wheel
+
+    folder = tmp_path_factory.mktemp("stock")
+    Installer().fetch("1.8.9", folder / "tree")
+    upstream = read_installed([str(folder / "tree")])
+    return write_wheel(folder, STOCK, upstream.dist_info, upstream.files)
+
+
+@pytest.mark.network
+def test_build_from_a_wheel_and_verify_it(
+    stock_wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("audit", "--wheel", stock_wheel) == 1
+    assert run("build", "--wheel", stock_wheel, "-o", tmp_path / "new" / "dist") == 0
+    overlay = tmp_path / "new" / "dist" / OVERLAY
+    assert capsys.readouterr().out.rstrip().endswith(f"livekit-agents @ {overlay.as_uri()}")
+    assert run("audit", "--wheel", overlay) == 0
+    assert run("build", "--wheel", overlay, "-o", tmp_path) == 3
+    assert "is patched already" in capsys.readouterr().err
+    assert run("verify", "--wheel", overlay) == 0
+    assert "the patched release kept every" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.network
+def test_build_is_the_same_from_the_index(stock_wheel: Path, tmp_path: Path) -> None:
+    assert run("build", "--upstream", "1.8.9", "-o", tmp_path / "a") == 0
+    assert run("build", "--wheel", stock_wheel, "-o", tmp_path / "b") == 0
+    assert (tmp_path / "a" / OVERLAY).read_bytes() == (tmp_path / "b" / OVERLAY).read_bytes()
+
+
+@pytest.mark.network
+def test_build_into_what_is_no_folder(
+    stock_wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("kept")
+    assert run("build", "--wheel", stock_wheel, "-o", tmp_path / "file") == 3
+    assert "name a folder that may be written to" in capsys.readouterr().err
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+@pytest.mark.network
+def test_diff_applies(
+    stock_wheel: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert run("diff", "--upstream", "1.8.9") == 0
+    printed = capsysbinary.readouterr().out
+    with zipfile.ZipFile(stock_wheel) as archive:
+        archive.extract(TARGET, tmp_path)
+    subprocess.run(["git", "apply", "-"], input=printed, cwd=tmp_path, check=True)
+    assert run("audit", tmp_path) == 0
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("name", ["diff", "build", "verify"])
+def test_unknown_release(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(name, "--upstream", "1.8.999") == 3
+    captured = capsys.readouterr()
+    assert (
+        "livekit-agents==1.8.999 could not be installed; check the release number" in captured.err
+    )
+    assert captured.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["diff", "build", "verify"])
+def test_no_network(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for tool in ("UV_DEFAULT_INDEX", "PIP_INDEX_URL"):
+        monkeypatch.setenv(tool, "http://127.0.0.1:1/")  # nobody listens on port 1
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    monkeypatch.setenv("UV_NO_CACHE", "1")
+    assert run(name, "--upstream", "1.8.8") == 3
+    assert "The package index could not be reached" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
