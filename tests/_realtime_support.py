@@ -12,9 +12,11 @@ import gc
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import pytest
+
 from ctxlock.races.releases import Releases, installed, is_patched
 from ctxlock.races.verdict import LostUpdate
 
@@ -39,9 +41,7 @@ def fails_on_stock(
     )
 
 
-def known_gap(
-    reason: str, *, since: str, closed_in: Sequence[str] = ()
-) -> pytest.MarkDecorator:
+def known_gap(reason: str, *, since: str, closed_in: Sequence[str] = ()) -> pytest.MarkDecorator:
     """Names a loss that the lock does not prevent, so that the day it ends is noticed."""
     open_here = VERSION in Releases(since) and VERSION.split("+")[0] not in closed_in
     return pytest.mark.xfail(open_here, raises=LostUpdate, strict=True, reason=reason)
@@ -63,7 +63,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _is_realtime(module: Any) -> bool:
+def _is_realtime(module: ModuleType) -> bool:
     return module.__name__.rpartition(".")[2].startswith(PREFIXES)
 
 
@@ -101,7 +101,7 @@ def _complaints() -> Iterator[list[str]]:
 
 
 def _strict(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Runs a test in asyncio's debug mode, under a watchdog, tolerating no complaint of the loop."""
+    """Runs a test in debug mode, under a watchdog, and fails it if the event loop complains."""
 
     @functools.wraps(test)
     async def run(*args: Any, **kwargs: Any) -> None:

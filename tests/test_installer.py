@@ -19,13 +19,13 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         ran.append(command)
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(installer.subprocess, "run", record)
+    monkeypatch.setattr("subprocess.run", record)
     return ran
 
 
 def with_uv(monkeypatch: pytest.MonkeyPatch, uv: str | None) -> Installer:
     monkeypatch.delenv("UV", raising=False)
-    monkeypatch.setattr(installer.shutil, "which", lambda _: uv)
+    monkeypatch.setattr("shutil.which", lambda _: uv)
     monkeypatch.setattr(installer, "find_spec", lambda _: object())
     return Installer()
 
@@ -53,7 +53,7 @@ def test_pip_without_uv(monkeypatch: pytest.MonkeyPatch, commands: list[list[str
 
 def test_neither(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("UV", raising=False)
-    monkeypatch.setattr(installer.shutil, "which", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr(installer, "find_spec", lambda _: None)
     with pytest.raises(CtxlockError, match="Neither uv nor pip was found; install uv"):
         Installer()
@@ -97,6 +97,6 @@ def test_failure(
         return subprocess.CompletedProcess(command, 1, "", stderr)
 
     broken = with_uv(monkeypatch, tool)
-    monkeypatch.setattr(installer.subprocess, "run", fail)
+    monkeypatch.setattr("subprocess.run", fail)
     with pytest.raises(CtxlockError, match=said):
         broken.fetch("1.8.9", tmp_path)

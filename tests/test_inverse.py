@@ -123,6 +123,28 @@ def test_refuses_another_check(check: str) -> None:
         compare(module(UNCHECKED), guarded(CHECKED.replace(head + repeated, head + check)))
 
 
+def test_refuses_a_statement_drawn_into_a_try() -> None:
+    original = """\
+        async def sync(self, ctx):
+            before()
+            try:
+                await self._rt_session.update_chat_ctx(ctx)
+            finally:
+                done()
+    """
+    patched = """\
+        async def sync(self, ctx):
+            try:
+                before()
+                async with self._rt_chat_ctx_lock:
+                    await self._rt_session.update_chat_ctx(ctx)
+            finally:
+                done()
+    """
+    with pytest.raises(NotUnderstood, match="changed more than the lock"):
+        compare(module(original), guarded(patched))
+
+
 def test_names_the_first_line_that_changed() -> None:
     original = module(BARE.replace("before(said)", "before(said)  # <- here"), PUSH)
     with pytest.raises(NotUnderstood) as refused:

@@ -19,7 +19,6 @@ from activity import (
     fetch,
     guarded,
     locked,
-    marked_line,
     module,
 )
 
@@ -47,6 +46,13 @@ def test_nothing_to_guard() -> None:
         patch_source(locked(GUARDED_PUSH).encode(), NAME)
 
 
+def test_a_site_that_the_rewriter_passes_over_is_not_nothing() -> None:
+    source = locked(GUARDED_PUSH, PUSH.replace("(ctx)\n", "(ctx); done()  # <- here\n"))
+    with pytest.raises(NotUnderstood) as refused:
+        patch_source(source.encode(), NAME)
+    assert_names(refused, source, "could not be guarded")
+
+
 def test_a_patched_file_has_nothing_left_to_guard() -> None:
     with pytest.raises(NothingToGuard):
         patch_source(patch_source(module(PUSH).encode(), NAME).source, NAME)
@@ -67,8 +73,7 @@ def test_refuses_what_the_rewriter_passes_over(method: str) -> None:
     source = module(f"async def sync(self, ctx):\n    {method}  # <- here\n")
     with pytest.raises(NotUnderstood) as refused:
         patch_source(source.encode(), NAME)
-    assert refused.value.line == marked_line(source) + NOTICE.count("\n") + 2
-    assert "could not be guarded" in refused.value.reason
+    assert_names(refused, source, "could not be guarded")
 
 
 @pytest.mark.parametrize(
@@ -149,6 +154,13 @@ def test_refuses_what_is_nested_too_deeply(tail: str) -> None:
         patch_source((module(PUSH) + tail).encode(), NAME)
 
 
+def test_names_the_line_of_what_is_nested_too_deeply() -> None:
+    source = module(PUSH) + "x = " + "+".join(["1"] * 200) + "  # <- here\n"
+    with pytest.raises(NotUnderstood) as refused:
+        patch_source(source.encode(), NAME)
+    assert_names(refused, source, "nested too deeply")
+
+
 def test_refuses_a_class_without_a_lock_to_follow() -> None:
     source = module(PUSH, head=HEAD.replace("Lock()", "Condition()"))
     source = source.replace("AgentActivity:", "AgentActivity:  # <- here")
@@ -216,7 +228,9 @@ def locks(source: bytes) -> list[str]:
     """The lock's blocks, as upstream would write them: without the check after the wait."""
     found = []
     for node in ast.walk(ast.parse(source)):
-        if not (isinstance(node, ast.AsyncWith) and "_rt_chat_ctx_lock" in ast.unparse(node.items)):
+        if not (
+            isinstance(node, ast.AsyncWith) and "_rt_chat_ctx_lock" in ast.unparse(node.items[0])
+        ):
             continue
         if isinstance(node.body[0], ast.If):
             assert ast.unparse(node.body[0].test) == "self._rt_session is not None"

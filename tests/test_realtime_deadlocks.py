@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+
 from _realtime_support import needs
+
 from ctxlock.races.harness import GatedTool, Harness, idle, running, update_chat_ctx
 from ctxlock.races.scenario import agent_with, note
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from _realtime_support import fails_on_stock, needs
+
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.push import Push
 from ctxlock.races.scenario import agent_with, note
@@ -100,31 +101,48 @@ async def test_writer_behind_a_cancelled_waiter_proceeds_on_a_fresh_snapshot() -
         assert_lock_is_free(talk)
 
 
-async def _text_turn(talk: Harness, lookup: GatedTool) -> None:
+async def _text_turn(talk: Harness, lookup: GatedTool) -> Push:
+    push = talk.realtime.hold()
     talk.text_turn("the update that fails")
+    return push
 
 
-async def _tool_output(talk: Harness, lookup: GatedTool) -> None:
+async def _tool_output(talk: Harness, lookup: GatedTool) -> Push:
     await talk.call(lookup)
+    push = talk.realtime.hold()
     lookup.finish()
+    return push
 
 
-async def _interrupted_tool_output(talk: Harness, lookup: GatedTool) -> None:
+async def _interrupted_tool_output(talk: Harness, lookup: GatedTool) -> Push:
     await talk.call_and_interrupt(lookup)
+    push = talk.realtime.hold()
     lookup.finish()
+    return push
 
 
-async def _cleanup(talk: Harness, lookup: GatedTool) -> None:
+async def _cleanup(talk: Harness, lookup: GatedTool) -> Push:
     await talk.unheard_reply()
+    push = talk.realtime.hold()
     talk.session.interrupt()
+    return push
 
 
-async def _spoken_message(talk: Harness, lookup: GatedTool) -> None:
+async def _spoken_message(talk: Harness, lookup: GatedTool) -> Push:
+    push = talk.realtime.hold()
     talk.say("The update that fails.")
+    return push
 
 
-async def _session_start(talk: Harness, lookup: GatedTool) -> None:
+async def _session_start(talk: Harness, lookup: GatedTool) -> Push:
+    # whether the history goes along or not, the two sides must differ for it to send anything
+    refused = talk.realtime.hold()
+    talk.replace(note("refused"))
+    await refused.entered.wait()
+    refused.reject()
+    push = talk.realtime.hold()
     talk.session.update_agent(agent_with())
+    return push
 
 
 SITES = [
@@ -140,17 +158,12 @@ SITES = [
 @pytest.mark.parametrize("how", ["rejected", "timed-out"])
 @pytest.mark.parametrize("begin", SITES)
 async def test_every_site_lets_go_of_the_lock(
-    begin: Callable[[Harness, GatedTool], Awaitable[None]], how: str
+    begin: Callable[[Harness, GatedTool], Awaitable[Push]], how: str
 ) -> None:
     lookup = GatedTool("lookup")
     async with running(agent_with(lookup)) as talk:
         await talk.replace(note("before"))
-        refused = talk.realtime.hold()
-        talk.replace(note("refused"))  # so that a session start has something to send, always
-        await refused.entered.wait()
-        refused.reject()
-        push = talk.realtime.hold()
-        await begin(talk, lookup)
+        push = await begin(talk, lookup)
         await push.entered.wait()
         if how == "timed-out":
             push.time_out(lost=True)
@@ -160,4 +173,3 @@ async def test_every_site_lets_go_of_the_lock(
         assert_lock_is_free(talk)
         await talk.text_turn("hello")
         check(talk.realtime, kept=['user "hello"'])
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from _realtime_support import fails_on_stock, known_gap, needs
+
 from ctxlock.races.harness import GatedTool, idle, running
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import check
@@ -26,8 +27,8 @@ class Errand(AgentTask[str]):
 
     def end(self) -> None:
         # since 2.0 there is no public way but a tool's result
-        end = getattr(self, "complete", None) or self._complete
-        end("done")
+        complete = "complete" if hasattr(self, "complete") else "_complete"
+        getattr(self, complete)("done")
 
 
 async def test_handoff_reuses_the_session() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from _realtime_support import VERSION
+
 from ctxlock.races.releases import is_patched
 from ctxlock.races.scenarios import SCENARIOS, Scenario
 

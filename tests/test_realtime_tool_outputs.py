@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from _realtime_support import fails_on_stock, needs
+
 from ctxlock.races.harness import GatedTool, idle, running
 from ctxlock.races.scenario import agent_with, note
 

@@ -92,6 +92,7 @@ async def run(source: str, handoff: bool) -> None:
     exec(compile(source, NAME, "exec"), names)
     activity = names["AgentActivity"]()
     activity._rt_chat_ctx_lock = lock = WatchedLock(activity, handoff)
+    activity._lock = contextlib.nullcontext()
     activity._rt_session = Session(lock)
     activity._agent = Agent()
     try:
@@ -110,7 +111,7 @@ def judge(source: str, handoff: bool = False) -> bool:
     except NothingToGuard:
         text = source
     except NotUnderstood as e:
-        assert 1 <= e.line <= len(source.splitlines()) + 10
+        assert 1 <= e.line <= len(source.splitlines())
         assert e.reason.endswith(".")
         return False
     else:
@@ -251,7 +252,7 @@ names = st.sampled_from(["ctx", "chat_ctx", "c", "_", "self_", "lock", "päivä"
     unit=st.sampled_from(["    ", "  ", "\t"]),
     newline=st.sampled_from(["\n", "\r\n"]),
 )
-@quick
+@settings(quick, max_examples=100)
 def test_the_known_shapes_are_patched(
     name: str,
     item: str,

@@ -42,43 +42,21 @@ def patch_source(source: bytes, filename: str) -> Patched:
             a site is bare, or more than the lock has changed.
     """
     text = _decoded(source, filename)
-    try:
-        return _patch(source, text, filename)
-    except RecursionError:
-        raise NotUnderstood(filename, 1, "This file is nested too deeply to be read.") from None
-
-
-def _decoded(source: bytes, filename: str) -> str:
-    try:
-        text = source.decode()
-    except UnicodeDecodeError as e:
-        line = source.count(b"\n", 0, e.start) + 1
-        raise NotUnderstood(filename, line, "This file is not encoded in UTF-8.") from None
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
-    except SyntaxError as e:
-        encoding = str(e)
-    if encoding not in ("utf-8", "utf-8-sig"):
-        raise NotUnderstood(filename, 1, f"This file declares another encoding: {encoding}.")
-    return text
-
-
-def _patch(source: bytes, text: str, filename: str) -> Patched:
-    find_sites(source, filename)
+    before = find_sites(source, filename)
     guarded = guard(text, filename)
+    patched = guarded.encode()
+    sites = find_sites(patched, filename)
+    for was, site in zip(before, sites, strict=False):  # the lines of what the reader has
+        if site.state == "bare" or site.rechecked is False:
+            raise NotUnderstood(
+                filename,
+                was.first_line,
+                f"The {site.role} in {site.function} could not be guarded; nothing was written.",
+            )
     if guarded == text:
         raise NothingToGuard(
             f"{filename}: every site is guarded already; the stock release suffices, install that."
         )
-    patched = guarded.encode()
-    sites = find_sites(patched, filename)
-    for site in sites:
-        if site.state == "bare" or site.rechecked is False:
-            raise NotUnderstood(
-                filename,
-                site.first_line,
-                f"The {site.role} in {site.function} could not be guarded; nothing was written.",
-            )
     check_inverse(source, patched, filename)
     return Patched(patched, sites)
 
@@ -94,3 +72,18 @@ def unified_diff(before: bytes, after: bytes, path: str) -> Iterator[bytes]:
     )
     for line in lines:
         yield line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n"
+
+
+def _decoded(source: bytes, filename: str) -> str:
+    try:
+        text = source.decode()
+    except UnicodeDecodeError as e:
+        line = source.count(b"\n", 0, e.start) + 1
+        raise NotUnderstood(filename, line, "This file is not encoded in UTF-8.") from None
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+    except SyntaxError as e:
+        encoding = str(e)
+    if encoding not in ("utf-8", "utf-8-sig"):
+        raise NotUnderstood(filename, 1, f"This file declares another encoding: {encoding}.")
+    return text

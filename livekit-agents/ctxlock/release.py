@@ -77,6 +77,12 @@ def parse(text: object, source: str) -> Version:
         raise CtxlockError(
             f"{source} is {release}, which is no stock release; give {release.public}."
         )
+    if len(release.release) != len(OLDEST.release):
+        # 1.8 is 1.8.0 to an installer, and hardly what its writer means
+        raise CtxlockError(
+            f"{source} is {release}, which is not the full number of a release; give one such as "
+            f"{NEWEST_VERIFIED}."
+        )
     if release < OLDEST:
         raise CtxlockError(
             f"livekit-agents {release} is too old; {OLDEST} and later have the realtime sites."
@@ -92,7 +98,7 @@ def overlay_version(release: Version) -> Version:
 def _wish(settings: Mapping[str, object]) -> tuple[Version | None, str]:
     for key in settings:
         # a slip would build another release than the one that was asked for
-        if key != SETTING and get_close_matches(key, [SETTING]):
+        if key != SETTING and get_close_matches(key.lower(), [SETTING]):
             raise CtxlockError(f"The config setting {key!r} is unknown; did you mean {SETTING!r}?")
     if SETTING in settings:
         source = f"The config setting {SETTING!r}"

@@ -34,6 +34,9 @@ SNAPSHOT: Final = "chat_ctx"
 PUSHES: Final = ("update_chat_ctx", "_update_session")
 """The realtime session's methods that return once the provider has acknowledged a context."""
 
+_DEPTH: Final = 100
+"""Releases reach 19. Python's visitors fail beyond some hundreds, and LibCST's parser crashes."""
+
 AnyFunction = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -94,7 +97,7 @@ class Tree:
         filename: How errors name it.
 
     Raises:
-        NotUnderstood: `source` is no Python.
+        NotUnderstood: `source` is no Python, or too deeply nested.
     """
 
     def __init__(self, source: str | bytes, filename: str) -> None:
@@ -105,9 +108,14 @@ class Tree:
             reason = e.msg if isinstance(e, SyntaxError) else str(e) or "it is too complex"
             line = getattr(e, "lineno", None) or 1
             raise NotUnderstood(filename, line, f"This is not Python source: {reason}.") from None
-        self.parent: dict[ast.AST, ast.AST] = {
-            child: node for node in ast.walk(self.module) for child in ast.iter_child_nodes(node)
-        }
+        self.parent: dict[ast.AST, ast.AST] = {}
+        depth: dict[ast.AST, int] = {self.module: 0}
+        for node in ast.walk(self.module):
+            for child in ast.iter_child_nodes(node):
+                self.parent[child] = node
+                depth[child] = depth[node] + 1
+            if depth[node] > _DEPTH and hasattr(node, "lineno"):
+                raise self.refuse(node, "This is nested too deeply to be followed.")
 
     def refuse(self, node: ast.AST, reason: str) -> NotUnderstood:
         """The error that says what is wrong with `node`; for the caller to raise."""

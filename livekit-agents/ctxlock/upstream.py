@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import csv
-import hashlib
-import io
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,19 +10,17 @@ from email.parser import BytesParser
 from importlib.metadata import Distribution, distributions
 from pathlib import Path, PurePosixPath
 
-from packaging.version import Version
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from .errors import CtxlockError
+from .record import Record, Row, is_installers_own, parse_record
 from .release import OLDEST
 from .syntax import TARGET
 
 __all__ = ["NAME", "Upstream", "read_installed", "read_wheel"]
 
 NAME = "livekit-agents"
-
-# What installers add to a dist-info folder; none of it is in the published wheel.
-_INSTALLERS_OWN = {"INSTALLER", "REQUESTED", "direct_url.json", "uv_build.json", "uv_cache.json"}
-_SIGNATURES = {"RECORD.jws", "RECORD.p7s"}
 
 
 @dataclass(frozen=True)
@@ -49,15 +43,6 @@ class Upstream:
         return self.files[TARGET]
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A line of RECORD."""
-
-    path: str
-    digest: str
-    size: str
-
-
 def read_installed(paths: Sequence[str] | None = None) -> Upstream:
     """Reads the livekit-agents that is installed.
 
@@ -75,31 +60,42 @@ def read_installed(paths: Sequence[str] | None = None) -> Upstream:
             f"{NAME} is not installed here; the backend patches the release that its build "
             "requirements install, so build with isolation or install it first."
         )
-    _check_version(Version(found.version))
-    record = found.read_text("RECORD")
-    if record is None:
-        raise CtxlockError(
-            f"{NAME} {found.version} has no RECORD to check it against; reinstall it from a wheel."
-        )
     root = Path(str(found.locate_file("")))
-    listed, dist_info = _wheel_rows(_parse(record))
-    rows = [row for row in listed if not _is_script(row.path, found)]
+    if len(list(distributions(name=NAME, path=[str(root)]))) > 1:
+        raise CtxlockError(
+            f"{root} holds more than one dist-info folder of {NAME}; remove them and install one "
+            "release afresh."
+        )
+    try:
+        version, text = _stock_version(found.version), found.read_text("RECORD")
+    except UnicodeDecodeError:
+        raise CtxlockError(
+            f"METADATA or RECORD of {NAME} is not encoded in UTF-8; install the published release "
+            "afresh."
+        ) from None
+    if text is None:
+        raise CtxlockError(
+            f"{NAME} {version} has no RECORD to check it against; reinstall it from a wheel."
+        )
+    record = parse_record(text)
+    rows = tuple(row for row in record.rows if not _is_script(row, found))
 
     def read(path: str) -> bytes | None:
         file = root / path
         return file.read_bytes() if file.is_file() else None
 
     def unlisted() -> Iterator[str]:
-        known = {row.path for row in rows}
+        known = {row.path for row in rows if row.is_inside}
         for folder in _roots(known):
             for file in (root / folder).rglob("*"):
                 path = file.relative_to(root).as_posix()
-                if file.is_file() and path not in known and not _is_installers(path, dist_info):
+                expected = path in known or is_installers_own(path, record.dist_info)
+                if not expected and file.is_file():
                     yield path
 
     others = _Others(found, root)
     extra = [path for path in unlisted() if path not in others]
-    return _checked(found.version, dist_info, rows, read, sorted(extra))
+    return _checked(version, Record(record.dist_info, rows), read, extra)
 
 
 def read_wheel(path: Path) -> Upstream:
@@ -110,76 +106,62 @@ def read_wheel(path: Path) -> Upstream:
     """
     try:
         with zipfile.ZipFile(path) as wheel:
-            content = {name: wheel.read(name) for name in wheel.namelist() if name[-1] != "/"}
+            names = [name for name in wheel.namelist() if not name.endswith("/")]
+            content = {name: wheel.read(name) for name in names}
     except OSError as e:
-        raise CtxlockError(f"{path} could not be read: {e.strerror}.") from None
-    except zipfile.BadZipFile:
+        raise CtxlockError(f"{path} could not be read: {e.strerror or e}.") from None
+    except Exception:  # zipfile lets through whatever its decompressors raise
         raise CtxlockError(f"{path} is no wheel: it is no zip file, or a damaged one.") from None
-    records = [name for name in content if name.endswith(".dist-info/RECORD")]
-    if len(records) != 1 or records[0].replace("RECORD", "METADATA") not in content:
-        raise CtxlockError(f"{path} is no wheel: it has no dist-info folder with a RECORD.")
-    headers = BytesParser().parsebytes(
-        content[records[0].replace("RECORD", "METADATA")], headersonly=True
-    )
-    if headers["Name"] != NAME:
+    if len(names) > len(content):
+        raise CtxlockError(f"{path} is no wheel: it holds a file of the same name twice.")
+    folders = [name.partition("/")[0] for name in names if name.endswith(".dist-info/RECORD")]
+    if len(folders) != 1 or not {f"{folders[0]}/METADATA", f"{folders[0]}/RECORD"} <= {*names}:
+        raise CtxlockError(f"{path} is no wheel: it needs one dist-info folder with a RECORD.")
+    headers = BytesParser().parsebytes(content[f"{folders[0]}/METADATA"], headersonly=True)
+    if canonicalize_name(str(headers["Name"])) != NAME:
         raise CtxlockError(f"{path} is a wheel of {headers['Name']}; one of {NAME} is needed.")
-    _check_version(Version(headers["Version"]))
-    rows, dist_info = _wheel_rows(_parse(content[records[0]].decode()))
-    known = {row.path for row in rows}
-    extra = [p for p in content if p not in known and not _is_installers(p, dist_info)]
-    return _checked(headers["Version"], dist_info, rows, content.get, sorted(extra))
+    version = _stock_version(headers["Version"])
+    # a character that is replaced makes a path that is missing, and is reported as such
+    record = parse_record(content[f"{folders[0]}/RECORD"].decode(errors="replace"))
+    known = {row.path for row in record.rows}
+    extra = [p for p in names if p not in known and not is_installers_own(p, record.dist_info)]
+    return _checked(version, record, content.get, extra)
 
 
-def _check_version(version: Version) -> None:
+def _stock_version(text: object) -> Version:
+    try:
+        version = Version(str(text))
+    except InvalidVersion:
+        raise CtxlockError(
+            f"The METADATA of {NAME} names no valid version; install the published release afresh."
+        ) from None
     if version.local is not None:
         raise CtxlockError(
-            f"{NAME} {version} is patched already, or a build of somebody's own; start from the "
-            f"stock release {version.public}, which a build with isolation fetches by itself."
+            f"{NAME} {version} is patched already, or a build of somebody's own; the patch is made "
+            f"from the stock release {version.public}. Build with isolation, or install that first."
         )
     if version < OLDEST:
         raise CtxlockError(
             f"{NAME} {version} is too old; {OLDEST} and later have the realtime sites."
         )
+    return version
 
 
-def _parse(record: str) -> list[_Row]:
-    rows = csv.reader(io.StringIO(record, newline=""))
-    # pip on Windows writes backslashes
-    return [_Row(row[0].replace("\\", "/"), row[1], row[2]) for row in rows if len(row) == 3]
-
-
-def _wheel_rows(rows: Iterable[_Row]) -> tuple[list[_Row], str]:
-    """The rows that the published wheel had too, and the name of its dist-info folder."""
-    rows = list(rows)
-    folders = {row.path.split("/")[0] for row in rows if row.path.endswith(".dist-info/RECORD")}
-    if len(folders) != 1:
-        raise CtxlockError(f"The RECORD of {NAME} does not list itself; reinstall it.")
-    dist_info = folders.pop()
-    return [row for row in rows if not _is_installers(row.path, dist_info)], dist_info
-
-
-def _is_installers(path: str, dist_info: str) -> bool:
-    """Whether an installer wrote this file, or RECORD itself, which is written anew."""
-    folder, _, name = path.rpartition("/")
-    if "__pycache__" in folder.split("/") or name.endswith((".pyc", ".pyo")):
-        return True
-    return folder == dist_info and (name == "RECORD" or name in _INSTALLERS_OWN | _SIGNATURES)
-
-
-def _is_script(path: str, distribution: Distribution) -> bool:
-    """Whether an installer made this file outside site-packages from an entry point."""
-    if not path.startswith("../"):
+def _is_script(row: Row, distribution: Distribution) -> bool:
+    """Whether an installer made this file from an entry point."""
+    path = PurePosixPath(row.path)
+    # beside site-packages, or in it where the installer was given a target folder
+    if path.parent.name not in ("bin", "Scripts") or (row.is_inside and len(path.parts) > 2):
         return False
-    name = PurePosixPath(path).name
     names = {e.name for e in distribution.entry_points if e.group.endswith("_scripts")}
-    return any(name in (n, f"{n}.exe", f"{n}-script.py", f"{n}-script.pyw") for n in names)
+    return any(path.name in (n, f"{n}.exe", f"{n}-script.py", f"{n}-script.pyw") for n in names)
 
 
 def _roots(paths: Iterable[str]) -> list[str]:
     """The outermost folders in which files are listed."""
-    folders = {str(PurePosixPath(path).parent) for path in paths if not path.startswith("../")}
+    folders = {str(PurePosixPath(path).parent) for path in paths} - {"."}
     above = {folder: {str(p) for p in PurePosixPath(folder).parents} for folder in folders}
-    return sorted(f for f in folders if f != "." and not above[f] & (folders - {"."}))
+    return sorted(folder for folder in folders if not above[folder] & folders)
 
 
 class _Others:
@@ -193,7 +175,7 @@ class _Others:
     def __contains__(self, path: str) -> bool:
         if self._files is None:  # read only if it matters
             self._files = {
-                file.as_posix()
+                file.as_posix().replace("\\", "/")
                 for distribution in distributions(path=[str(self._root)])
                 if distribution.name != self._own.name
                 for file in distribution.files or ()
@@ -202,42 +184,30 @@ class _Others:
 
 
 def _checked(
-    version: str,
-    dist_info: str,
-    rows: Sequence[_Row],
+    version: Version,
+    record: Record,
     read: Callable[[str], bytes | None],
     extra: Sequence[str],
 ) -> Upstream:
     """Checks every file against its row; the error names all that differ."""
     files: dict[str, bytes] = {}
     problems: list[str] = []
-    for row in rows:
-        content = read(row.path)
-        if row.path.startswith(("../", "/")) or ".data/" in row.path:
-            problems.append(f"{row.path} stands outside site-packages")
-        elif content is None:
+    for row in record.rows:
+        if not row.is_inside or row.path.partition("/")[0].endswith(".data"):
+            problems.append(f"{row.path} is no plain path inside site-packages")
+        elif (content := read(row.path)) is None:
             problems.append(f"{row.path} is missing")
-        elif (problem := _mismatch(content, row)) is not None:
+        elif (problem := row.mismatch(content)) is not None:
             problems.append(f"{row.path} {problem}")
         else:
             files[row.path] = content
-    problems.extend(f"{path} is not listed in RECORD" for path in extra)
-    for needed in (TARGET, f"{dist_info}/METADATA", f"{dist_info}/WHEEL"):
-        if needed not in {row.path for row in rows}:
-            problems.append(f"{needed} is not listed in RECORD, and is needed")
+    problems.extend(f"{path} is not listed in RECORD" for path in sorted(extra))
+    for needed in (TARGET, f"{record.dist_info}/METADATA", f"{record.dist_info}/WHEEL"):
+        if needed not in {row.path for row in record.rows} | set(extra):
+            problems.append(f"{needed} is not there, and is needed")
     if problems:
         raise CtxlockError(
             f"{NAME} {version} is not what its RECORD says, so nothing was built; install the "
             "published release afresh. What differs:\n  " + "\n  ".join(problems)
         )
-    return Upstream(Version(version), dist_info, files)
-
-
-def _mismatch(content: bytes, row: _Row) -> str | None:
-    algorithm, _, expected = row.digest.partition("=")
-    if algorithm not in ("sha256", "sha384", "sha512"):
-        return "has no hash in RECORD that can be trusted"
-    if row.size and int(row.size) != len(content):
-        return f"has {len(content)} bytes where RECORD has {row.size}"
-    digest = base64.urlsafe_b64encode(hashlib.new(algorithm, content).digest()).rstrip(b"=")
-    return None if digest.decode() == expected else f"has another {algorithm} than in RECORD"
+    return Upstream(version, record.dist_info, files)

@@ -25,6 +25,10 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
 _MODE = 0o100644 << 16
 
+# They become part of a path.
+_TAG = re.compile(r"[A-Za-z0-9_.]+(-[A-Za-z0-9_.]+){2}")
+_BUILD = re.compile(r"[0-9][A-Za-z0-9_.]*")
+
 
 def write_wheel(folder: Path, filename: str, dist_info: str, files: Mapping[str, bytes]) -> Path:
     """Writes a wheel: entries sorted, dist-info last, times and modes fixed, nothing compressed.
@@ -74,8 +78,8 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> Path:
         os.replace(temporary, path)
     except OSError as e:
         raise CtxlockError(
-            f"{path.name} could not be written to {path.parent}: {e.strerror}; name a folder that "
-            "may be written to."
+            f"{path.name} could not be written to {path.parent}: {e.strerror or e}; name a folder "
+            "that may be written to."
         ) from None
     finally:
         if temporary is not None:
@@ -90,23 +94,42 @@ def wheel_filename(name: str, version: Version, wheel: bytes) -> str:
         name: The project's name.
         version: The wheel's version.
         wheel: The content of its WHEEL file.
+
+    Raises:
+        CtxlockError: It is of a later format, or its tags are none.
     """
     headers = BytesParser().parsebytes(wheel, headersonly=True)
-    tags = [tag.split("-") for tag in headers.get_all("Tag", [])]
-    parts = [".".join(sorted(set(column))) for column in zip(*tags, strict=True)]
-    build = headers.get_all("Build", [])
+    wheel_version = str(headers["Wheel-Version"])
+    if wheel_version.partition(".")[0] != "1":
+        raise CtxlockError(
+            f"The WHEEL file of this release has Wheel-Version {wheel_version}, and only 1.x is "
+            "understood; choose another release."
+        )
+    tags = [str(tag) for tag in headers.get_all("Tag", [])]
+    build = [str(number) for number in headers.get_all("Build", [])]
+    if not tags or not all(map(_TAG.fullmatch, tags)) or not all(map(_BUILD.fullmatch, build)):
+        raise CtxlockError(
+            f"The WHEEL file of this release has tags or a build number that are not understood: "
+            f"{', '.join([*tags, *build]) or 'none'}; choose another release."
+        )
+    columns = zip(*(tag.split("-") for tag in tags), strict=True)
+    parts = [".".join(sorted(set(column))) for column in columns]
     return "-".join([re.sub(r"[-_.]+", "_", name).lower(), str(version), *build, *parts]) + ".whl"
 
 
 def replace_version(metadata: bytes, version: Version) -> bytes:
-    """METADATA with another version, and otherwise the same bytes."""
+    """METADATA with another version, and otherwise the same bytes.
+
+    Raises:
+        CtxlockError: It has no version.
+    """
     changed, count = re.subn(
         rb"\A((?:[^\r\n]+\r?\n)*?Version:[ \t]*)[^\r\n]*",
         rb"\g<1>" + str(version).encode(),
         metadata,
     )
     if count != 1:
-        raise CtxlockError("The METADATA of this release names no version.")
+        raise CtxlockError("The METADATA of this release names no version; choose another one.")
     return changed
 
 

@@ -17,14 +17,16 @@ from .server import ServerConversation
 __all__ = ["FakeRealtimeModel", "FakeRealtimeSession"]
 
 # What the model can do, by the names of the newest release; older ones know fewer.
-_CAPABLE = {
-    "message_truncation",
-    "manual_function_calls",
-    "mutable_chat_context",
-    "mutable_instructions",
-    "mutable_tools",
-    "per_response_tool_choice",
-}
+_CAPABLE = frozenset(
+    [
+        "message_truncation",
+        "manual_function_calls",
+        "per_response_tool_choice",
+        "mutable_chat_context",
+        "mutable_instructions",
+        "mutable_tools",
+    ]
+)
 
 
 class FakeRealtimeModel(llm.RealtimeModel):

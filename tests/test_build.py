@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from activity import NAME, PUSH, locked, module
+from hypothesis import given, strategies as st
+from packages import Files, assert_valid, contents, install, release, wheel_file, write_wheel
+from packaging.metadata import Metadata
+from packaging.specifiers import SpecifierSet
+from packaging.utils import parse_wheel_filename
+from packaging.version import Version
+
+from ctxlock import PATCH_NUMBER
+from ctxlock.build import PROVENANCE, Overlay, build_overlay, metadata_files
+from ctxlock.errors import CtxlockError, NothingToGuard, NotUnderstood
+from ctxlock.patch import patch_source
+from ctxlock.syntax import TARGET
+from ctxlock.upstream import Upstream, read_installed, read_wheel
+
+LOCAL = f"+ctxlock.{PATCH_NUMBER}"
+DIST_INFO = f"livekit_agents-1.8.4{LOCAL}.dist-info"
+
+GUARDED = locked(
+    """\
+    async def sync(self, ctx):
+        async with self._rt_chat_ctx_lock:
+            await self._rt_session.update_chat_ctx(ctx)
+    """
+)
+
+
+def stock(files: Files | None = None, version: str = "1.8.4") -> Upstream:
+    return Upstream(
+        Version(version), f"livekit_agents-{version}.dist-info", files or release(version)
+    )
+
+
+def build(folder: Path, files: Files | None = None, version: str = "1.8.4") -> Overlay:
+    return build_overlay(stock(files, version), folder)
+
+
+def test_what_comes_out(tmp_path: Path) -> None:
+    overlay = build(tmp_path)
+    assert overlay.path == tmp_path / f"livekit_agents-1.8.4{LOCAL}-py3-none-any.whl"
+    assert overlay.version == Version(f"1.8.4{LOCAL}")
+    assert overlay.sites == patch_source(release()[TARGET], TARGET).sites
+    assert [path.name for path in tmp_path.iterdir()] == [overlay.path.name]
+    assert_valid(overlay.path)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"entry_points.txt": b"[console_scripts]\na = b:c\n"}, id="entry points"),
+        pytest.param({"sboms/core.cyclonedx.json": b"{}"}, id="folder in dist-info"),
+    ],
+)
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+def test_differs_from_upstream_in_five_things_only(
+    tmp_path: Path, more: Files, newline: bytes
+) -> None:
+    files = {path: text.replace(b"\n", newline) for path, text in release(**more).items()}
+    upstream = read_wheel(write_wheel(tmp_path / "stock.whl", files))
+    before = contents(tmp_path / "stock.whl")
+    after = contents(build_overlay(upstream, tmp_path).path)
+    # the folder's name
+    before = {path.replace(upstream.dist_info, DIST_INFO): text for path, text in before.items()}
+    # the record
+    assert after.keys() - before.keys() == {f"{DIST_INFO}/{PROVENANCE}"}
+    assert not before.keys() - after.keys()
+    changed = {path for path, text in before.items() if after[path] != text}
+    assert changed == {TARGET, f"{DIST_INFO}/METADATA", f"{DIST_INFO}/RECORD"}
+    line = newline + b"Version: 1.8.4"
+    metadata = before[f"{DIST_INFO}/METADATA"]
+    assert after[f"{DIST_INFO}/METADATA"] == metadata.replace(line, line + LOCAL.encode())
+    assert after[TARGET] == patch_source(before[TARGET], TARGET).source
+
+
+def test_source_with_crlf_stays_so(tmp_path: Path) -> None:
+    files = {**release(), TARGET: module(PUSH).replace("\n", "\r\n").encode()}
+    patched = contents(build(tmp_path, files).path)[TARGET]
+    assert patched.count(b"\n") == patched.count(b"\r\n") > module(PUSH).count("\n")
+
+
+def test_the_metadata_stays_valid(tmp_path: Path) -> None:
+    after = contents(build(tmp_path).path)[f"{DIST_INFO}/METADATA"]
+    metadata = Metadata.from_email(after)
+    assert metadata.version == Version(f"1.8.4{LOCAL}")
+    assert metadata.version in SpecifierSet("==1.8.4")
+    assert metadata.version in SpecifierSet(">=1.8.4")
+    assert metadata.requires_python == SpecifierSet(">=3.10")
+    assert metadata.provides_extra == ["openai"]
+    assert metadata.description is not None
+    assert "Version: 9.9.9" in metadata.description
+
+
+def test_provenance(tmp_path: Path) -> None:
+    files = contents(build(tmp_path).path)
+    text = files[f"{DIST_INFO}/{PROVENANCE}"]
+    patched = files[TARGET].decode().splitlines()
+    first = next(n for n, line in enumerate(patched, 1) if "async with self._rt_chat" in line)
+    assert json.loads(text) == {
+        "format": 1,
+        "upstream": "1.8.4",
+        "patch": PATCH_NUMBER,
+        "target": TARGET,
+        "sha256": {
+            "before": hashlib.sha256(release()[TARGET]).hexdigest(),
+            "after": hashlib.sha256(files[TARGET]).hexdigest(),
+        },
+        "sites": [
+            {
+                "role": "other",
+                "function": "sync",
+                "lines": [first, first + 1],
+                "state": "guarded",
+                "rechecked": None,
+            }
+        ],
+    }
+    assert text.endswith(b"}\n")
+    assert list(json.loads(text)) == sorted(json.loads(text))
+
+
+def test_the_patched_file_says_so(tmp_path: Path) -> None:
+    head = contents(build(tmp_path).path)[TARGET].decode().split("\n\n")[0]
+    assert "livekit-agents" in head
+    assert "has been modified by ctxlock" in head
+
+
+@pytest.mark.parametrize(
+    ("version", "tags", "name"),
+    [
+        ("1.6.11rc1", ["py3-none-any"], f"livekit_agents-1.6.11rc1{LOCAL}-py3-none-any.whl"),
+        ("1.8.9.post1", ["py3-none-any"], f"livekit_agents-1.8.9.post1{LOCAL}-py3-none-any.whl"),
+        ("1.9.0.dev2", ["py3-none-any"], f"livekit_agents-1.9.0.dev2{LOCAL}-py3-none-any.whl"),
+        ("1!1.0.0", ["py3-none-any"], f"livekit_agents-1!1.0.0{LOCAL}-py3-none-any.whl"),
+        (
+            "1.8.4",
+            ["py3-none-any", "py2-none-any"],
+            f"livekit_agents-1.8.4{LOCAL}-py2.py3-none-any.whl",
+        ),
+        (
+            "2.0.0b1",
+            ["cp310-abi3-manylinux_2_28_x86_64"],
+            f"livekit_agents-2.0.0b1{LOCAL}-cp310-abi3-manylinux_2_28_x86_64.whl",
+        ),
+    ],
+)
+def test_names(tmp_path: Path, version: str, tags: list[str], name: str) -> None:
+    files = {
+        **release(version),
+        f"livekit_agents-{version}.dist-info/WHEEL": wheel_file(*tags),
+        "livekit/agents/_core.abi3.so": bytes(range(256)),
+    }
+    overlay = build(tmp_path, files, version)
+    assert overlay.path.name == name
+    assert_valid(overlay.path)
+    assert parse_wheel_filename(name)[1] in SpecifierSet(f"=={version}", prereleases=True)
+
+
+def test_pips_and_uvs_trees_give_the_same_wheel(tmp_path: Path) -> None:
+    overlays = {build(tmp_path / "wheel").path.read_bytes()}
+    for installer in ("pip", "uv"):
+        site = install(tmp_path / installer, release(), installer)
+        upstream = read_installed([str(site)])
+        overlays.add(build_overlay(upstream, tmp_path / f"from {installer}").path.read_bytes())
+    assert len(overlays) == 1
+
+
+@given(st.randoms(use_true_random=False))
+def test_builds_are_identical(
+    tmp_path_factory: pytest.TempPathFactory, shuffler: random.Random
+) -> None:
+    folder = tmp_path_factory.mktemp("wheels")
+    files = list(release().items())
+    shuffler.shuffle(files)
+    first, second = build(folder / "a"), build(folder / "b", dict(files))
+    assert first.path.read_bytes() == second.path.read_bytes()
+
+
+def test_builds_at_the_same_time(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        (path,) = {o.path for o in pool.map(lambda _: build(tmp_path), range(8))}
+    assert_valid(path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_stock_suffices(tmp_path: Path) -> None:
+    with pytest.raises(NothingToGuard, match="the stock release suffices, install that"):
+        build(tmp_path / "dist", {**release(), TARGET: GUARDED.encode()})
+    assert not (tmp_path / "dist").exists()
+
+
+def test_an_overlay_cannot_be_overlaid(tmp_path: Path) -> None:
+    overlay = build(tmp_path).path
+    with pytest.raises(CtxlockError, match=rf"1\.8\.4\{LOCAL} is patched already"):
+        read_wheel(overlay)
+    patched = {**release(), TARGET: contents(overlay)[TARGET]}
+    with pytest.raises(NothingToGuard):
+        build(tmp_path / "dist", patched)
+    assert not (tmp_path / "dist").exists()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param("", id="no class"),
+        pytest.param("class AgentActivity(:\n", id="no Python"),
+        pytest.param(module(PUSH.replace("self._rt_session", "alias")), id="no site"),
+        pytest.param(
+            module(
+                """\
+                async def sync(self):
+                    ctx = self._rt_session.chat_ctx.copy()
+                    if ctx:
+                        return
+                    await self._rt_session.update_chat_ctx(ctx)
+                """
+            ),
+            id="return in a span",
+        ),
+    ],
+)
+def test_nothing_is_written_if_the_rewrite_refuses(tmp_path: Path, source: str) -> None:
+    with pytest.raises(NotUnderstood, match=f"^{TARGET}:\\d+: ") as refused:
+        build(tmp_path / "dist", {**release(), TARGET: source.encode()})
+    assert refused.value.filename.endswith(NAME)
+    assert not (tmp_path / "dist").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("METADATA", b"Name: livekit-agents\n", "METADATA .* names no version"),
+        ("WHEEL", wheel_file(), "has tags .* not understood: none"),
+        ("WHEEL", wheel_file("py3-none-any", version="2.0"), "Wheel-Version 2.0"),
+    ],
+)
+def test_nothing_is_written_if_a_file_is_of_no_use(
+    tmp_path: Path, name: str, content: bytes, reason: str
+) -> None:
+    with pytest.raises(CtxlockError, match=reason):
+        build(tmp_path / "dist", release(**{name: content}))
+    assert not (tmp_path / "dist").exists()
+
+
+def test_a_file_in_the_folders_place(tmp_path: Path) -> None:
+    (tmp_path / "dist").write_bytes(b"here first")
+    with pytest.raises(CtxlockError, match=r"could not be written to .*dist: .*; name a folder"):
+        build(tmp_path / "dist")
+    assert (tmp_path / "dist").read_bytes() == b"here first"
+
+
+def test_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_metadata_is_the_wheels(tmp_path: Path) -> None:
+    name, files = metadata_files(stock())
+    built = contents(build(tmp_path).path)
+    assert name == DIST_INFO
+    inside = {
+        path.removeprefix(f"{name}/"): c for path, c in built.items() if path.startswith(name)
+    }
+    del inside["RECORD"], inside[PROVENANCE]
+    assert files == inside

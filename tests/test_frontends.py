@@ -1,0 +1,229 @@
+"""Real frontends build real releases; what they leave must be the same, to the byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from itertools import count
+from pathlib import Path
+
+import pytest
+from packages import assert_valid, contents
+from packaging.utils import parse_wheel_filename
+
+from ctxlock import PATCH_NUMBER
+from ctxlock.build import PROVENANCE
+from ctxlock.buildapi import TREE
+from ctxlock.patch import patch_source
+from ctxlock.release import NEWEST_VERIFIED, VARIABLE
+from ctxlock.syntax import TARGET
+
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not installed"),
+]
+
+LOCAL = f"+ctxlock.{PATCH_NUMBER}"
+WHEEL_NAME = f"livekit_agents-{NEWEST_VERIFIED}{LOCAL}-py3-none-any.whl"
+EDITABLE = "there is nothing to install in editable mode; install it without -e."
+
+
+class Frontends:
+    """uv and the newest pip, run away from the repository."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._numbers = count()
+        self.python = self.environment("pip")
+
+    def run(self, *command: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command."""
+        environment = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "VIRTUAL_ENV")}
+        return subprocess.run(
+            list(map(str, command)),
+            cwd=self._folder,
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+        )
+
+    def succeed(self, *command: str | Path, **variables: str) -> str:
+        """Runs a command that must succeed; returns what it says on stderr."""
+        done = self.run(*command, **variables)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def uv(self, source: Path, *more: str, **variables: str) -> Path:
+        """What `uv build` builds."""
+        out = self.new_folder()
+        self.succeed("uv", "build", "-p", sys.executable, source, "-o", out, *more, **variables)
+        return self._only(out)
+
+    def pip(self, source: Path | str, *more: str) -> Path:
+        """The wheel that `pip wheel` builds."""
+        out = self.new_folder()
+        pip = (self.python, "-m", "pip", "wheel", "--no-deps", "--no-cache-dir")
+        self.succeed(*pip, "-w", out, *more, source)
+        return self._only(out)
+
+    def environment(self, *requirements: str | Path) -> Path:
+        """The interpreter of a new environment with `requirements`, without dependencies."""
+        folder = self.new_folder()
+        self.succeed("uv", "venv", "-q", "-p", sys.executable, folder)
+        python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        self.succeed("uv", "pip", "install", "-q", "--no-deps", "-p", python, *requirements)
+        return python
+
+    def new_folder(self) -> Path:
+        """A path at which nothing is yet."""
+        return self._folder / f"folder {next(self._numbers)}"
+
+    @staticmethod
+    def _only(folder: Path) -> Path:
+        (built,) = (path for path in folder.iterdir() if path.name != ".gitignore")
+        return built
+
+
+@pytest.fixture(scope="module")
+def frontends(tmp_path_factory: pytest.TempPathFactory) -> Frontends:
+    return Frontends(tmp_path_factory.mktemp("frontends"))
+
+
+@pytest.fixture(scope="module")
+def wheel(frontends: Frontends) -> Path:
+    """The overlay of the newest verified release, built by uv from the tree."""
+    return frontends.uv(TREE, "--wheel")
+
+
+@pytest.fixture(scope="module")
+def sdist(frontends: Frontends) -> Path:
+    """The source distribution for it."""
+    return frontends.uv(TREE, "--sdist")
+
+
+def test_the_wheel(wheel: Path) -> None:
+    assert wheel.name == WHEEL_NAME
+    assert_valid(wheel)
+    files = contents(wheel)
+    sites = json.loads(files[f"livekit_agents-{NEWEST_VERIFIED}{LOCAL}.dist-info/{PROVENANCE}"])[
+        "sites"
+    ]
+    assert {site["state"] for site in sites} == {"guarded", "read-only"}
+
+
+def test_differs_from_upstream_in_five_things_only(frontends: Frontends, wheel: Path) -> None:
+    folder = frontends.new_folder()
+    pip = (frontends.python, "-m", "pip", "download", "-q", "--no-deps", "-d", folder)
+    frontends.succeed(*pip, f"livekit-agents=={NEWEST_VERIFIED}")
+    (stock,) = folder.iterdir()
+    old, new = (f"livekit_agents-{NEWEST_VERIFIED}{x}.dist-info" for x in ("", LOCAL))
+    before = {path.replace(old, new): text for path, text in contents(stock).items()}
+    after = contents(wheel)
+    assert after.keys() == before.keys() | {f"{new}/{PROVENANCE}"}
+    changed = {path for path, text in before.items() if after[path] != text}
+    assert changed == {TARGET, f"{new}/METADATA", f"{new}/RECORD"}
+    line = f"\nVersion: {NEWEST_VERIFIED}".encode()
+    assert after[f"{new}/METADATA"] == before[f"{new}/METADATA"].replace(
+        line, line + LOCAL.encode(), 1
+    )
+    assert after[TARGET] == patch_source(before[TARGET], TARGET).source
+
+
+def test_pip_builds_the_same_from_the_tree(frontends: Frontends, wheel: Path) -> None:
+    again = frontends.pip(TREE)
+    assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
+
+
+def test_uv_builds_the_same_from_the_source_distribution(
+    frontends: Frontends, wheel: Path, sdist: Path
+) -> None:
+    again = frontends.uv(sdist, "--wheel")
+    assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
+
+
+def test_pip_builds_the_same_from_the_source_distribution(
+    frontends: Frontends, wheel: Path, sdist: Path
+) -> None:
+    again = frontends.pip(sdist)
+    assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
+
+
+def test_pip_builds_the_same_from_git(frontends: Frontends, wheel: Path) -> None:
+    repository = frontends.new_folder()
+    shutil.copytree(TREE, repository / TREE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    git = ("git", "-C", repository, "-c", "user.name=a", "-c", "user.email=a@localhost")
+    frontends.succeed(*git, "init", "-q")
+    frontends.succeed(*git, "add", ".")
+    frontends.succeed(*git, "commit", "-q", "-m", "Everything")
+    again = frontends.pip(f"git+{repository.as_uri()}#subdirectory={TREE.name}")
+    assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
+
+
+def test_a_setting_and_the_variable_choose_the_release(frontends: Frontends) -> None:
+    by_variable = frontends.uv(TREE, "--wheel", **{VARIABLE: "1.8.4"})
+    by_setting = frontends.pip(TREE, "-C", "upstream=1.8.4")
+    assert by_variable.name == by_setting.name == f"livekit_agents-1.8.4{LOCAL}-py3-none-any.whl"
+    assert by_variable.read_bytes() == by_setting.read_bytes()
+
+
+def test_uv_does_not_reuse_the_wheel_of_another_release(frontends: Frontends, wheel: Path) -> None:
+    for release in (str(NEWEST_VERIFIED), "1.8.4", str(NEWEST_VERIFIED)):
+        folder = frontends.new_folder()
+        install = ("uv", "pip", "install", "-q", "--no-deps", "-p", frontends.python)
+        frontends.succeed(*install, "--target", folder, TREE, **{VARIABLE: release})
+        (dist_info,) = folder.glob("*.dist-info")
+        assert dist_info.name == f"livekit_agents-{release}{LOCAL}.dist-info"
+
+
+def test_a_contradiction_of_the_source_distribution(frontends: Frontends, sdist: Path) -> None:
+    out = frontends.new_folder()
+    done = frontends.run("uv", "build", "--wheel", sdist, "-o", out, "-C", "upstream=1.8.4")
+    assert done.returncode != 0
+    assert f"this source distribution is made for {NEWEST_VERIFIED}" in done.stderr
+    assert not list(out.glob("*.whl"))
+
+
+def test_a_release_with_a_compiled_core(frontends: Frontends) -> None:
+    out = frontends.new_folder()
+    build = ("uv", "build", "--wheel", TREE, "-o", out, "-C", "upstream=2.0.0b1")
+    done = frontends.run(*build)
+    if "no wheels with a matching" in done.stderr:
+        pytest.skip("2.0.0b1 has no wheel for this platform")
+    assert done.returncode == 0, done.stderr
+    assert f"2.0.0b1 is later than {NEWEST_VERIFIED}" in done.stderr
+    (built,) = out.glob("*.whl")
+    assert_valid(built)
+    assert all(tag.platform != "any" for tag in parse_wheel_filename(built.name)[3])
+
+
+@pytest.mark.parametrize("frontend", ["pip", "uv"])
+def test_editable_is_refused(frontends: Frontends, frontend: str) -> None:
+    pip = (
+        ("uv", "pip", "install", "-p", frontends.python)
+        if frontend == "uv"
+        else (frontends.python, "-m", "pip", "install")
+    )
+    done = frontends.run(*pip, "--no-deps", "-e", TREE)
+    assert done.returncode != 0
+    assert EDITABLE in done.stderr + done.stdout
+
+
+def test_building_on_an_overlay_is_refused(frontends: Frontends, wheel: Path) -> None:
+    requirements = ("libcst", "packaging", "typing-extensions", "pyyaml", "pyyaml-ft", wheel)
+    python = frontends.environment(*requirements)
+    out = frontends.new_folder()
+    build = ("uv", "build", "--wheel", "--no-build-isolation", "-p", python, TREE, "-o", out)
+    done = frontends.run(*build)
+    assert done.returncode != 0
+    assert f"livekit-agents {NEWEST_VERIFIED}{LOCAL} is patched already" in done.stderr
+    assert not list(out.glob("*.whl"))
+
+
+def test_pip_installs_it(frontends: Frontends, wheel: Path) -> None:
+    folder = frontends.new_folder()
+    install = ("pip", "install", "-q", "--no-deps", "--no-index", "--target", folder)
+    frontends.succeed(frontends.python, "-m", *install, wheel)
+    assert (folder / TARGET).read_bytes() == contents(wheel)[TARGET]

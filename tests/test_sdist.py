@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import tarfile
+from email.parser import BytesParser
+from pathlib import Path, PurePosixPath
+
+import pytest
+from packaging.metadata import Metadata
+from packaging.utils import parse_sdist_filename
+from packaging.version import Version
+
+from ctxlock import PATCH_NUMBER, sdist as sdist_module
+from ctxlock.buildapi import TREE
+from ctxlock.errors import CtxlockError
+from ctxlock.release import NEWEST_VERIFIED, choose_release
+from ctxlock.sdist import write_sdist
+
+ROOT = f"livekit_agents-1.8.4+ctxlock.{PATCH_NUMBER}"
+
+
+@pytest.fixture
+def sdist(tmp_path: Path) -> Path:
+    return write_sdist(TREE, Version("1.8.4"), tmp_path)
+
+
+def members(path: Path) -> dict[str, bytes]:
+    with tarfile.open(path) as archive:
+        return {m.name: file.read() for m in archive if (file := archive.extractfile(m))}
+
+
+def unpack(path: Path, folder: Path) -> Path:
+    for name, content in members(path).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder / ROOT
+
+
+def test_is_named_by_the_release(sdist: Path) -> None:
+    assert sdist.name == f"{ROOT}.tar.gz"
+    assert parse_sdist_filename(sdist.name) == (
+        "livekit-agents",
+        Version(f"1.8.4+ctxlock.{PATCH_NUMBER}"),
+    )
+
+
+def test_holds_this_projects_files_alone(sdist: Path) -> None:
+    found = members(sdist)
+    expected = {f"{ROOT}/pyproject.toml", f"{ROOT}/LICENSE", f"{ROOT}/PKG-INFO"}
+    expected |= {
+        f"{ROOT}/{path.relative_to(TREE).as_posix()}" for path in (TREE / "ctxlock").rglob("*.py")
+    }
+    assert found.keys() == expected
+    assert not any("livekit" in PurePosixPath(name).parts for name in found)
+    for name, content in found.items():
+        if not name.endswith("/PKG-INFO"):
+            assert content == (TREE / PurePosixPath(name).relative_to(ROOT)).read_bytes()
+
+
+def test_pkg_info(sdist: Path) -> None:
+    content = members(sdist)[f"{ROOT}/PKG-INFO"]
+    metadata = Metadata.from_email(content)
+    assert (metadata.name, str(metadata.version)) == (
+        "livekit-agents",
+        f"1.8.4+ctxlock.{PATCH_NUMBER}",
+    )
+    said = BytesParser().parsebytes(content)
+    assert set(said) == {"Metadata-Version", "Name", "Version", "Dynamic"}
+    assert said.get_payload() == ""
+
+
+def test_entries_are_canonical(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        entries = archive.getmembers()
+    assert [entry.name for entry in entries] == sorted(entry.name for entry in entries)
+    for entry in entries:
+        assert entry.isreg()
+        assert not entry.pax_headers
+        assert (entry.mtime, entry.mode, entry.uid, entry.gid) == (0, 0o644, 0, 0)
+        assert (entry.uname, entry.gname) == ("", "")
+
+
+def test_two_are_identical(tmp_path: Path, sdist: Path) -> None:
+    again = write_sdist(TREE, Version("1.8.4"), tmp_path / "again")
+    assert sdist.read_bytes() == again.read_bytes()
+
+
+def test_one_made_of_itself_is_identical(tmp_path: Path, sdist: Path) -> None:
+    tree = unpack(sdist, tmp_path)
+    bound = choose_release(None, tree)
+    assert bound == Version("1.8.4") != NEWEST_VERIFIED
+    assert write_sdist(tree, bound, tmp_path / "again").read_bytes() == sdist.read_bytes()
+
+
+def test_stray_files_stay_out(tmp_path: Path, sdist: Path) -> None:
+    tree = unpack(sdist, tmp_path)
+    for stray in (
+        "ctxlock/__pycache__/build.cpython-311.pyc",
+        "ctxlock/notes.txt",
+        "ctxlock/.build.py.swp",
+        "dist/a.whl",
+        "build/lib/a.py",
+    ):
+        (tree / stray).parent.mkdir(parents=True, exist_ok=True)
+        (tree / stray).write_bytes(b"stray")
+    again = write_sdist(tree, Version("1.8.4"), tmp_path / "again")
+    assert again.read_bytes() == sdist.read_bytes()
+
+
+def test_a_file_in_the_folders_place(tmp_path: Path) -> None:
+    (tmp_path / "dist").write_bytes(b"here first")
+    with pytest.raises(CtxlockError, match=r"tar\.gz could not be written to .*; name a folder"):
+        write_sdist(TREE, Version("1.8.4"), tmp_path / "dist")
+    assert (tmp_path / "dist").read_bytes() == b"here first"
+
+
+def test_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(tarfile.TarFile):
+        def addfile(self, *_: object) -> None:  # type: ignore[override]
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(sdist_module.tarfile, "TarFile", Broken)
+    monkeypatch.setattr(sdist_module.tarfile, "open", Broken.open)
+    with pytest.raises(CtxlockError, match="No space left on device"):
+        write_sdist(TREE, Version("1.8.4"), tmp_path)
+    assert not list(tmp_path.iterdir())
