@@ -54,7 +54,7 @@ def wheel_file(*tags: str, version: str = "1.0") -> bytes:
     return "".join(f"{line}\n" for line in [*lines, *(f"Tag: {tag}" for tag in tags)]).encode()
 
 
-def release(version: str = VERSION, **more: bytes) -> Files:
+def release(version: str = VERSION, more: Mapping[str, bytes] | None = None) -> Files:
     """A stock release; `more` maps names in its dist-info folder to their content."""
     dist_info = f"livekit_agents-{version}.dist-info"
     return {
@@ -65,7 +65,7 @@ def release(version: str = VERSION, **more: bytes) -> Files:
         f"{dist_info}/WHEEL": wheel_file("py3-none-any"),
         f"{dist_info}/METADATA": metadata(version),
         f"{dist_info}/licenses/LICENSE": b"Do as you like.\n",
-        **{f"{dist_info}/{name}": content for name, content in more.items()},
+        **{f"{dist_info}/{name}": content for name, content in (more or {}).items()},
     }
 
 

@@ -66,7 +66,7 @@ def test_what_comes_out(tmp_path: Path) -> None:
 def test_differs_from_upstream_in_five_things_only(
     tmp_path: Path, more: Files, newline: bytes
 ) -> None:
-    files = {path: text.replace(b"\n", newline) for path, text in release(**more).items()}
+    files = {path: text.replace(b"\n", newline) for path, text in release(more=more).items()}
     upstream = read_wheel(write_wheel(tmp_path / "stock.whl", files))
     before = contents(tmp_path / "stock.whl")
     after = contents(build_overlay(upstream, tmp_path).path)
@@ -248,7 +248,7 @@ def test_nothing_is_written_if_a_file_is_of_no_use(
     tmp_path: Path, name: str, content: bytes, reason: str
 ) -> None:
     with pytest.raises(CtxlockError, match=reason):
-        build(tmp_path / "dist", release(**{name: content}))
+        build(tmp_path / "dist", release(more={name: content}))
     assert not (tmp_path / "dist").exists()
 
 

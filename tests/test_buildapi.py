@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -113,7 +113,7 @@ def test_builds_a_source_distribution(tmp_path: Path) -> None:
     assert (tmp_path / name).is_file()
 
 
-Hook = Callable[[str, dict[str, object]], str]
+Hook = Callable[[str, Mapping[str, object]], str]
 HOOKS = [buildapi.build_wheel, buildapi.prepare_metadata_for_build_wheel]
 
 
@@ -168,8 +168,8 @@ def test_every_hook_heeds_the_settings(
     sdist_tree: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    hook: Callable[[dict[str, object]], object],
-    settings: dict[str, object],
+    hook: Callable[[Mapping[str, object]], object],
+    settings: Mapping[str, object],
     reason: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from _realtime_support import fails_on_stock, known_gap, needs
+import pytest
+from _realtime_support import VERSION, fails_on_stock, known_gap
 
 from ctxlock.races.harness import GatedTool, idle, running
+from ctxlock.races.releases import Releases
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import check
-from livekit.agents.voice import AgentTask
 
-pytestmark = needs("1.5.3")
+if VERSION not in Releases("1.5.3"):
+    pytest.skip("these releases open a session per agent", allow_module_level=True)
+
+from livekit.agents.voice import AgentTask
 
 
 class Errand(AgentTask[str]):

@@ -285,7 +285,7 @@ ENTRY_POINTS = b"[console_scripts]\nlk-agents = a:b\n[gui_scripts]\nlk-gui = a:b
     ],
 )
 def test_scripts_are_the_installers(tmp_path: Path, script: str) -> None:
-    files = release(**{"entry_points.txt": ENTRY_POINTS})
+    files = release(more={"entry_points.txt": ENTRY_POINTS})
     site = install(tmp_path, files)
     with (site / RECORD).open("ab") as table:
         table.write(record({script: b"#!python"}, RECORD).splitlines(keepends=True)[0])
@@ -295,7 +295,7 @@ def test_scripts_are_the_installers(tmp_path: Path, script: str) -> None:
 
 @pytest.mark.parametrize("script", ["../../../bin/other", "../../../bin/sh", "../../lk-agents"])
 def test_other_files_outside_are_not(tmp_path: Path, script: str) -> None:
-    site = install(tmp_path, release(**{"entry_points.txt": ENTRY_POINTS}))
+    site = install(tmp_path, release(more={"entry_points.txt": ENTRY_POINTS}))
     with (site / RECORD).open("a") as table:
         table.write(f"{script},,\n")
     assert problems(site) == [f"{script} is no plain path inside site-packages"]
