@@ -77,7 +77,10 @@ def pythons(session: nox.Session, version: str) -> None:
         session.skip(f"Python {version} is not installed")
     session.run(
         *("uv", "run", "--python", python, "pytest", *session.posargs),
-        env={"UV_PROJECT_ENVIRONMENT": str(Path(session.create_tmp(), "environment").resolve())},
+        env={
+            "UV_PROJECT_ENVIRONMENT": str(Path(session.create_tmp(), "environment").resolve()),
+            "VIRTUAL_ENV": None,  # this session's own, which uv would warn of
+        },
     )
 
 
