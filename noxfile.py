@@ -13,7 +13,7 @@ import tomlkit
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "none"
-nox.options.sessions = ["lint", "types", "patched_types", "tests", "stock", "pythons"]
+nox.options.sessions = ["lint", "types", "patched_types", "tests", "pythons", "stock"]
 
 PYTHONS = ("3.10", "3.13")
 STOCK = ("1.8.8", "1.8.9")
