@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
 import nox
@@ -17,7 +19,7 @@ nox.options.sessions = ["lint", "types", "patched_types", "tests", "pythons", "s
 
 PYTHONS = ("3.10", "3.13")
 STOCK = ("1.8.8", "1.8.9")
-TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
+TEST_TOOLS = [f"{tool}=={version(tool)}" for tool in ("hypothesis", "pytest", "pytest-asyncio")]
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
 REPEAT = os.environ.get("CTXLOCK_REPEAT", "20")
 
@@ -56,12 +58,13 @@ def tests(session: nox.Session) -> None:
 @nox.parametrize("release", STOCK)
 def stock(session: nox.Session, release: str) -> None:
     """The regressions on a stock release: the right ones fail, for the right reason."""
-    environment = Path(session.create_tmp(), "environment")
+    environment = Path(session.create_tmp(), "environment").resolve()
     session.run("uv", "venv", "-q", "--clear", "-p", sys.executable, str(environment))
     python = str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
-    session.run(
-        *("uv", "pip", "install", "-q", "-p", python, f"livekit-agents=={release}", *TEST_TOOLS)
-    )
+    # elsewhere, since uv would apply the pins of this project to another release's dependencies
+    with session.chdir(tempfile.gettempdir()):
+        install = ("uv", "pip", "install", "-q", "-p", python)
+        session.run(*install, f"livekit-agents=={release}", *TEST_TOOLS)
     session.run(
         *(python, "-m", "pytest", "--repeat", REPEAT, *REALTIME, *session.posargs),
         env={"PYTHONPATH": str(Path("livekit-agents").resolve())},
@@ -69,12 +72,12 @@ def stock(session: nox.Session, release: str) -> None:
 
 
 @nox.session
-@nox.parametrize("version", PYTHONS)
-def pythons(session: nox.Session, version: str) -> None:
+@nox.parametrize("minor", PYTHONS)
+def pythons(session: nox.Session, minor: str) -> None:
     """The whole suite on another Python, where that is installed."""
-    python = find_python(version)
+    python = find_python(minor)
     if python is None:
-        session.skip(f"Python {version} is not installed")
+        session.skip(f"Python {minor} is not installed")
     session.run(
         *("uv", "run", "--python", python, "pytest", *session.posargs),
         env={
@@ -104,14 +107,14 @@ def pin(session: nox.Session) -> None:
     session.run("uv", "lock")
 
 
-def find_python(version: str) -> str | None:
+def find_python(minor: str) -> str | None:
     """An interpreter of that minor version that runs: pyenv's, which uv may not see, or another."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    found = [str(path) for path in pyenv.glob(f"versions/{version}.*/bin/python")]
-    if (on_path := shutil.which(f"python{version}")) is not None:
+    found = [str(path) for path in pyenv.glob(f"versions/{minor}.*/bin/python")]
+    if (on_path := shutil.which(f"python{minor}")) is not None:
         found.append(on_path)
     for python in found:
         said = subprocess.run([python, "--version"], capture_output=True, text=True)
-        if said.returncode == 0 and f" {version}." in said.stdout:
+        if said.returncode == 0 and f" {minor}." in said.stdout:
             return python
     return None
