@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -61,10 +61,8 @@ def stock(session: nox.Session, release: str) -> None:
     environment = Path(session.create_tmp(), "environment").resolve()
     session.run("uv", "venv", "-q", "--clear", "-p", sys.executable, str(environment))
     python = str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
-    # elsewhere, since uv would apply the pins of this project to another release's dependencies
-    with session.chdir(tempfile.gettempdir()):
-        install = ("uv", "pip", "install", "-q", "-p", python)
-        session.run(*install, f"livekit-agents=={release}", *TEST_TOOLS)
+    wanted = (f"livekit-agents=={release}", f"livekit-plugins-openai=={release}")
+    session.run(*("uv", "pip", "install", "-q", "-p", python, *wanted, *TEST_TOOLS))
     session.run(
         *(python, "-m", "pytest", "--repeat", REPEAT, *REALTIME, *session.posargs),
         env={"PYTHONPATH": str(Path("livekit-agents").resolve())},
@@ -92,18 +90,19 @@ def pin(session: nox.Session) -> None:
     """Pin the newest development closure in pyproject.toml, without an index's addresses."""
     pyproject = Path("pyproject.toml")
     document = tomlkit.parse(pyproject.read_text(encoding="utf-8"))
-    document["tool"]["uv"].pop("constraint-dependencies", None)
-    pyproject.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+    def write(pins: Sequence[str]) -> None:
+        document["dependency-groups"]["pins"] = tomlkit.item(pins).multiline(True)
+        pyproject.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+    write([])
     session.run("uv", "lock", "--upgrade")
     exported = session.run(
         *("uv", "export", "--all-groups", "--no-hashes", "--no-annotate", "--no-header"),
         *("--no-emit-project", "--no-emit-package", "livekit-agents"),
         silent=True,
     )
-    pins = tomlkit.array().multiline(True)
-    pins.extend(line for line in str(exported).splitlines() if "==" in line)
-    document["tool"]["uv"]["constraint-dependencies"] = pins
-    pyproject.write_text(tomlkit.dumps(document), encoding="utf-8")
+    write([line for line in str(exported).splitlines() if "==" in line])
     session.run("uv", "lock")
 
 

@@ -26,6 +26,11 @@ class ServerConversation:
     def __init__(self) -> None:
         self.items: list[llm.ChatItem] = []
 
+    @property
+    def tail_id(self) -> str | None:
+        """The id of the last item, if there is one."""
+        return self.items[-1].id if self.items else None
+
     def create(self, previous_id: str | None, item: llm.ChatItem) -> None:
         """Inserts an item behind another, or at the head when ``previous_id`` is None.
 
@@ -55,7 +60,7 @@ class ServerConversation:
 
     def append(self, item: llm.ChatItem) -> str | None:
         """Adds an item of the server's own making and returns the id of the one before it."""
-        previous_id = self.items[-1].id if self.items else None
+        previous_id = self.tail_id
         self.items.append(item)
         return previous_id
 
