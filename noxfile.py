@@ -86,6 +86,12 @@ def pythons(session: nox.Session, minor: str) -> None:
 
 
 @nox.session(default=False)
+def releases(session: nox.Session) -> None:
+    """Patch every release and write the table of docs/; releases may be named, `--check` too."""
+    session.run("python", "tools/sweep.py", *session.posargs)
+
+
+@nox.session(default=False)
 def pin(session: nox.Session) -> None:
     """Pin the newest development closure in pyproject.toml, without an index's addresses."""
     pyproject = Path("pyproject.toml")
