@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import nox
@@ -15,11 +14,13 @@ import tomlkit
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "none"
-nox.options.sessions = ["lint", "types", "patched_types", "tests", "pythons", "stock"]
 
 PYTHONS = ("3.10", "3.13")
-STOCK = ("1.8.8", "1.8.9")
-TEST_TOOLS = [f"{tool}=={version(tool)}" for tool in ("hypothesis", "pytest", "pytest-asyncio")]
+MINORS = tomlkit.parse(Path("tools/minors.toml").read_text(encoding="utf-8")).unwrap()
+CI_MINORS = [f"minors({release})" for release in ("1.0.23", "1.8.8", "1.8.9")]
+nox.options.sessions = ["lint", "types", "patched_types", "tests", "pythons", *CI_MINORS]
+
+TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
 REPEAT = os.environ.get("CTXLOCK_REPEAT", "20")
 
@@ -55,18 +56,29 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("release", STOCK)
-def stock(session: nox.Session, release: str) -> None:
-    """The regressions on a stock release: the right ones fail, for the right reason."""
-    environment = Path(session.create_tmp(), "environment").resolve()
-    session.run("uv", "venv", "-q", "--clear", "-p", sys.executable, str(environment))
-    python = str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
-    wanted = (f"livekit-agents=={release}", f"livekit-plugins-openai=={release}")
-    session.run(*("uv", "pip", "install", "-q", "-p", python, *wanted, *TEST_TOOLS))
-    session.run(
-        *(python, "-m", "pytest", "--repeat", REPEAT, *REALTIME, *session.posargs),
-        env={"PYTHONPATH": str(Path("livekit-agents").resolve())},
-    )
+@nox.parametrize("release", [nox.param(release, id=release) for release in MINORS])
+def minors(session: nox.Session, release: str) -> None:
+    """The regressions on a release, as published, where the right ones fail, and patched."""
+    wanted = MINORS[release]
+    scratch = Path(session.create_tmp()).resolve()
+    interpreter = find_python(wanted["python"]) if "python" in wanted else sys.executable
+    if interpreter is None:
+        session.skip(f"Python {wanted['python']} is not installed")
+    session.run("uv", "venv", "-q", "--clear", "-p", interpreter, str(scratch / "environment"))
+    python = str(scratch / "environment" / ("Scripts" if os.name == "nt" else "bin") / "python")
+    install = ("uv", "pip", "install", "-q", "-p", python)
+    newest = [f"--exclude-newer={wanted['exclude-newer']}"] if "exclude-newer" in wanted else []
+    both = [f"{name}=={release}" for name in ("livekit-agents", "livekit-plugins-openai")]
+    session.run(*install, *newest, *both, *TEST_TOOLS)
+    regressions(session, python, release)
+    wheels = scratch / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    wish = ("-C", f"upstream={release}")
+    session.run("uv", "build", "-q", "--wheel", "livekit-agents", *wish, "-o", str(wheels))
+    (wheel,) = wheels.glob("*.whl")
+    session.run(*install, "--no-deps", "--reinstall", str(wheel))
+    session.run("ctxlock", "audit", "--python", python)
+    regressions(session, python, wheel.name.split("-")[1])
 
 
 @nox.session
@@ -110,6 +122,17 @@ def pin(session: nox.Session) -> None:
     )
     write([line for line in str(exported).splitlines() if "==" in line])
     session.run("uv", "lock")
+
+
+def regressions(session: nox.Session, python: str, installed: str) -> None:
+    """The regressions on the livekit-agents of an environment, which must be of that version."""
+    code = "import importlib.metadata, livekit.agents.voice.agent_activity, livekit.plugins.openai"
+    code += f"\nassert importlib.metadata.version('livekit-agents') == {installed!r}"
+    session.run(python, "-c", code)
+    session.run(
+        *(python, "-m", "pytest", "-q", "--repeat", REPEAT, *REALTIME, *session.posargs),
+        env={"PYTHONPATH": str(Path("livekit-agents").resolve())},
+    )
 
 
 def find_python(minor: str) -> str | None:
