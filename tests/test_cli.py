@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import zipfile
@@ -67,12 +69,17 @@ def test_no_such_release(
     ("wheel", "said"),
     [
         pytest.param(STOCK, "is a stock wheel, and a patched one is needed", id="stock"),
-        pytest.param(OVERLAY, "There is no file", id="missing"),
-        pytest.param("x.whl", "does not have the file name of a wheel", id="no wheel"),
+        pytest.param(OVERLAY, "could not be read: No such file", id="missing"),
+        pytest.param("damaged.whl", "is no wheel, or a damaged one", id="damaged"),
     ],
 )
-def test_verify_refuses_wheel(wheel: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("verify", "--wheel", wheel) == 3
+def test_verify_refuses_wheel(
+    wheel: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "damaged.whl").write_bytes(b"PK")
+    with zipfile.ZipFile(tmp_path / STOCK, "w") as archive:
+        archive.writestr("livekit_agents-1.8.9.dist-info/METADATA", "")
+    assert run("verify", "--wheel", tmp_path / wheel) == 3
     assert said in capsys.readouterr().err
 
 
@@ -98,11 +105,13 @@ def test_verify_reports(
     result = comparison(stock, patched)
     monkeypatch.setattr("ctxlock.verify.compare", lambda *_: result)
     wheel = tmp_path / OVERLAY
-    wheel.touch()
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("x.dist-info/ctxlock.json", '{"upstream": "1.8.9"}')
     assert run("verify", "--wheel", wheel) == code
     printed = " ".join(capsys.readouterr().out.split())
     assert said in printed
-    assert f"{stock}: what" in printed and "how" not in printed.split()
+    assert ("1.8.9, a race: what" in printed) == (stock != "kept")
+    assert "how" not in printed.split()
     assert run("verify", "--wheel", wheel, "--json") == code
     report = json.loads(capsys.readouterr().out)
     assert report["format"] == 1
@@ -121,9 +130,35 @@ def test_verify_leaves_out_what_does_not_apply(capsys: pytest.CaptureFixture[str
     assert "another" in printed and "a race" not in printed
 
 
-def test_verify_shows_details(capsys: pytest.CaptureFixture[str]) -> None:
-    command.out.print(comparison("lost", "kept").table(details=True))
-    assert "how" in capsys.readouterr().out
+def test_verify_shows_details() -> None:
+    assert list(comparison("lost", "kept").explanations(details=True)) == [
+        "1.8.9, a race: what\nhow"
+    ]
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert capsys.readouterr().out.startswith("ctxlock ")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signal")
+def test_termination_clears_away(tmp_path: Path) -> None:
+    """As a job that is cancelled: while the stock release is being fetched, nothing is left."""
+    ready, uv = tmp_path / "ready", tmp_path / "uv"
+    uv.write_text(f"#!/bin/sh\necho > '{ready}'\nexec cat '{tmp_path / 'never'}'\n")
+    uv.chmod(0o755)
+    os.mkfifo(tmp_path / "never")
+    os.mkfifo(ready)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    environment = {**os.environ, "UV": str(uv), "TMPDIR": str(scratch)}
+    command = [sys.executable, "-m", "ctxlock", "diff"]
+    with subprocess.Popen(command, env=environment, start_new_session=True) as process:
+        ready.read_bytes()  # until the shell has opened it
+        assert list(scratch.iterdir()) != []
+        os.killpg(process.pid, signal.SIGTERM)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert list(scratch.iterdir()) == []
 
 
 def test_an_error_keeps_its_brackets(

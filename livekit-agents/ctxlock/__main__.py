@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from . import PATCH_NUMBER
 from .audit import Audit, audit_path, audit_python, audit_wheel, site_table
 from .errors import CtxlockError
 from .installer import Installer
@@ -52,6 +55,24 @@ Release = Annotated[
 ]
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"ctxlock {metadata.version('ctxlock')}, patch {PATCH_NUMBER}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 @app.command()
 def audit(
     path: Annotated[
@@ -71,8 +92,10 @@ def audit(
 ) -> None:
     """List the sites of a livekit-agents that read or push the realtime context.
 
-    Each is guarded by the lock, bare, or read-only. Without arguments the livekit-agents of the
-    environment that ctxlock runs in is read. Nothing is imported and nothing is changed.
+    Each is guarded by the lock, bare, or read-only; or unchecked, if it holds the lock and then
+    takes for granted that no handoff took its session. Without arguments the livekit-agents of the
+    environment that ctxlock runs in is read. Nothing is imported or changed, and a file is read as
+    it is: whether it is what was published is for `ctxlock build` to check.
 
     Exit codes: 0 all guarded, 1 something bare, 2 wrong usage, 3 cannot tell.
     """
@@ -96,14 +119,6 @@ def _print_audit(found: Audit) -> None:
         out.print(f"livekit-agents {found.version}", highlight=False)
     out.print(found.file, style="dim", soft_wrap=True, highlight=False)
     out.print(site_table(found.sites))
-    for site in found.sites:
-        if site.rechecked is False:
-            out.print(
-                f"Line {site.first_line}: if a handoff takes the session during the wait, the "
-                f"{site.role} fails.",
-                style="yellow",
-                highlight=False,
-            )
     if found.bare:
         out.print(f"{found.bare} bare: overlapping updates lose items there.", style="red")
     else:
@@ -195,7 +210,9 @@ def verify(
     if json:
         print(comparison.as_json())
     else:
-        out.print(comparison.table(details))
+        out.print(comparison.table())
+        for explanation in comparison.explanations(details):
+            out.print(explanation, soft_wrap=True, highlight=False, markup=False)
         _print_verdict(comparison)
     if not comparison.kept:
         raise typer.Exit(Exit.HARM)
@@ -241,6 +258,8 @@ def _fetch(upstream: str | None, folder: Path) -> Upstream:
 
 def main() -> None:
     """Runs the command line; an error is a sentence on stderr, and no traceback."""
+    # as at an interrupt, what is temporary is cleared away
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         app()
     except CtxlockError as e:

@@ -82,6 +82,8 @@ def audit_path(path: Path) -> Audit:
     file = path / TARGET if path.is_dir() else path
     if file.suffix == ".whl":
         raise CtxlockError(f"{file} is a wheel; name it with --wheel.")
+    if not file.exists():
+        raise CtxlockError(f"There is no {file}; name an agent_activity.py.")
     if file.suffix != ".py":
         raise CtxlockError(f"{file} is no Python file; name an agent_activity.py.")
     try:
@@ -153,9 +155,9 @@ def site_table(sites: Sequence[Site]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in ("role", "function", "lines", "state"):
         table.add_column(column, overflow="fold")
-    colours = {"guarded": "green", "bare": "red", "read-only": "dim"}
+    colours = {"guarded": "green", "bare": "red", "read-only": "dim", "unchecked": "yellow"}
     for site in sites:
         lines = f"{site.first_line}-{site.last_line}"
-        state = f"[{colours[site.state]}]{site.state}[/]"
-        table.add_row(site.role, site.function, lines, state)
+        state = "unchecked" if site.rechecked is False else site.state
+        table.add_row(site.role, site.function, lines, f"[{colours[state]}]{state}[/]")
     return table

@@ -6,16 +6,16 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+import zipfile
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
+from .build import PROVENANCE
 from .errors import CtxlockError
 from .installer import Installer
 
@@ -23,6 +23,9 @@ __all__ = ["Comparison", "Outcome", "Races", "compare", "overlay_base"]
 
 FORMAT = 1
 """Version of the JSON; raised when a key changes its meaning or goes."""
+
+
+_COLOURS = {"kept": "green", "not applicable": "dim"}
 
 
 @dataclass(frozen=True)
@@ -81,21 +84,31 @@ class Comparison:
         """Whether the stock release lost something: if it did not, the races show nothing."""
         return self.stock.harmed > 0
 
-    def table(self, details: bool = False) -> Table:
-        """The comparison as a table for the terminal.
+    def table(self) -> Table:
+        """The verdicts as a table that fits a terminal of 80 columns."""
+        table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+        table.add_column("race")
+        table.add_column(f"stock {self.stock.version}")
+        table.add_column(f"patched {self.patched.version}")
+        for race, outcome in self.stock.outcomes.items():
+            pair = (outcome, self.patched.outcomes[race])
+            if any(o.verdict != "not applicable" for o in pair):
+                table.add_row(
+                    race, *(f"[{_COLOURS.get(o.verdict, 'red')}]{o.verdict}" for o in pair)
+                )
+        return table
+
+    def explanations(self, details: bool) -> Iterator[str]:
+        """What went wrong in each race that did not keep every item.
 
         Args:
-            details: Whether to show all pushes of a race that went wrong, not only what was lost.
+            details: Whether to tell every push, not only what was lost.
         """
-        table = Table(box=box.SIMPLE_HEAD, show_edge=False, show_lines=details)
-        table.add_column("scenario", ratio=4)
-        table.add_column(f"stock {self.stock.version}", ratio=5)
-        table.add_column(f"patched {self.patched.version}", ratio=4)
-        for scenario, outcome in self.stock.outcomes.items():
-            pair = (outcome, self.patched.outcomes[scenario])
-            if any(o.verdict != "not applicable" for o in pair):
-                table.add_row(scenario, *(_cell(o, details) for o in pair))
-        return table
+        for races in (self.stock, self.patched):
+            for race, outcome in races.outcomes.items():
+                if not outcome.good:
+                    told = outcome.detail if details else outcome.detail.partition("\n")[0]
+                    yield f"{races.version}, {race}: {told or outcome.verdict}"
 
     def as_json(self) -> str:
         """The comparison as JSON with sorted keys."""
@@ -135,22 +148,27 @@ def compare(release: str, wheel: Path, scratch: Path, step: Step) -> Comparison:
 
 
 def overlay_base(wheel: Path) -> str:
-    """The stock release that the overlay wheel `wheel` was made from, by its file name.
+    """The stock release that the overlay wheel `wheel` was made from, as its own record says.
 
     Raises:
-        CtxlockError: It is not the name of an overlay wheel, or there is no such file.
+        CtxlockError: It cannot be read, is damaged, or is no overlay wheel.
     """
     try:
-        name, version, _, _ = parse_wheel_filename(wheel.name)
-    except InvalidWheelFilename:
-        raise CtxlockError(f"{wheel} does not have the file name of a wheel.") from None
-    if name != "livekit-agents" or not (version.local or "").startswith("ctxlock."):
+        with zipfile.ZipFile(wheel) as archive:
+            damaged = archive.testzip()
+            records = [n for n in archive.namelist() if n.endswith(f".dist-info/{PROVENANCE}")]
+            record = archive.read(records[0]) if records else b""
+    except OSError as e:
+        raise CtxlockError(f"{wheel} could not be read: {e.strerror or e}.") from None
+    except zipfile.BadZipFile:
+        damaged, record = wheel.name, b""
+    if damaged is not None:
+        raise CtxlockError(f"{wheel} is no wheel, or a damaged one; build or fetch it again.")
+    if not record:
         raise CtxlockError(
             f"{wheel} is a stock wheel, and a patched one is needed; `ctxlock build` makes one."
         )
-    if not wheel.is_file():
-        raise CtxlockError(f"There is no file {wheel}.")
-    return version.public
+    return str(json.loads(record)["upstream"])
 
 
 def _run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Races:
@@ -183,10 +201,14 @@ def _run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Ra
         encoding="utf-8",
     ) as process:
         assert process.stdout is not None and process.stderr is not None
-        for line in process.stderr:
-            said.append(line.rstrip())
-            on_line(line.rstrip())
-        printed = process.stdout.read()
+        try:
+            for line in process.stderr:
+                said.append(line.rstrip())
+                on_line(line.rstrip())
+            printed = process.stdout.read()
+        except BaseException:
+            process.kill()  # else leaving this block would wait for its end
+            raise
     if process.returncode != 0:
         last = next((line for line in reversed(said) if line), "they said nothing")
         raise CtxlockError(f"The races could not run with {python}: {last}")
@@ -194,9 +216,3 @@ def _run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Ra
     results = report["results"]
     outcomes = {r["scenario"]: Outcome(r["outcome"], r["detail"] or "") for r in results}
     return Races(report["livekit_agents"], outcomes)
-
-
-def _cell(outcome: Outcome, details: bool) -> str:
-    colour = {"kept": "green", "not applicable": "dim"}.get(outcome.verdict, "red")
-    detail = outcome.detail if details else outcome.detail.partition("\n")[0]
-    return f"[{colour}]{outcome.verdict}[/]" + (f": {escape(detail)}" if detail else "")
