@@ -96,8 +96,10 @@ def test_says_that_a_waiter_does_not_look_again(
             """
         )
     )
-    assert run("audit", file) == 0
-    assert "unchecked" in capsys.readouterr().out
+    assert run("audit", file) == 1
+    printed = capsys.readouterr().out
+    assert "1 unchecked" in printed
+    assert "Every site" not in printed
 
 
 def test_installed_overlay() -> None:
@@ -163,6 +165,13 @@ def test_damaged_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     path.write_bytes(b"PK not really")
     assert run("audit", "--wheel", path) == 3
     assert "it is not a zip file" in capsys.readouterr().err
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(TARGET, BARE)
+    content = bytearray(path.read_bytes())
+    content[100:120] = bytes(20)
+    path.write_bytes(content)
+    assert run("audit", "--wheel", path) == 3
+    assert "or damaged" in capsys.readouterr().err
 
 
 def install(folder: Path, version: str) -> None:

@@ -97,7 +97,7 @@ def audit(
     environment that ctxlock runs in is read. Nothing is imported or changed, and a file is read as
     it is: whether it is what was published is for `ctxlock build` to check.
 
-    Exit codes: 0 all guarded, 1 something bare, 2 wrong usage, 3 cannot tell.
+    Exit codes: 0 all guarded, 1 something bare or unchecked, 2 wrong usage, 3 cannot tell.
     """
     if sum(given is not None for given in (path, python, wheel)) > 1:
         raise typer.BadParameter("give one of PATH, --python and --wheel")
@@ -111,7 +111,7 @@ def audit(
         print(found.as_json())
     else:
         _print_audit(found)
-    raise typer.Exit(Exit.HARM if found.bare else Exit.WELL)
+    raise typer.Exit(Exit.HARM if found.bare or found.unchecked else Exit.WELL)
 
 
 def _print_audit(found: Audit) -> None:
@@ -121,7 +121,9 @@ def _print_audit(found: Audit) -> None:
     out.print(site_table(found.sites))
     if found.bare:
         out.print(f"{found.bare} bare: overlapping updates lose items there.", style="red")
-    else:
+    if found.unchecked:
+        out.print(f"{found.unchecked} unchecked: fails if a handoff comes between.", style="red")
+    if not (found.bare or found.unchecked):
         out.print("Every site that pushes is guarded.", style="green")
 
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,11 @@ class Audit:
     def bare(self) -> int:
         """How many sites push outside the lock."""
         return sum(site.state == "bare" for site in self.sites)
+
+    @property
+    def unchecked(self) -> int:
+        """How many guarded sites fail if a handoff takes the session during the wait."""
+        return sum(site.rechecked is False for site in self.sites)
 
     def as_json(self) -> str:
         """The audit as JSON with sorted keys."""
@@ -108,8 +114,8 @@ def audit_wheel(path: Path) -> Audit:
         raise CtxlockError(f"{path} does not have the file name of a wheel.") from None
     except OSError as e:
         raise CtxlockError(f"{path} could not be read: {e.strerror}.") from None
-    except zipfile.BadZipFile:
-        raise CtxlockError(f"{path} is no wheel: it is not a zip file.") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError):
+        raise CtxlockError(f"{path} is no wheel: it is not a zip file, or damaged.") from None
     except KeyError:
         raise CtxlockError(
             f"{path} holds no {TARGET}; a livekit-agents wheel of 1.0.0 or later is needed."

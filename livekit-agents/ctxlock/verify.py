@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -160,7 +161,7 @@ def overlay_base(wheel: Path) -> str:
             record = archive.read(records[0]) if records else b""
     except OSError as e:
         raise CtxlockError(f"{wheel} could not be read: {e.strerror or e}.") from None
-    except zipfile.BadZipFile:
+    except (zipfile.BadZipFile, zlib.error, EOFError):
         damaged, record = wheel.name, b""
     if damaged is not None:
         raise CtxlockError(f"{wheel} is no wheel, or a damaged one; build or fetch it again.")
