@@ -47,16 +47,23 @@ class Engine:
     Attributes:
         server: What the model sees.
         pushes: Every update that asked for something, in the order of their turns.
+        new_push: Makes the update that nobody asked to hold.
     """
 
     def __init__(self, on_item_added: Callable[[str | None, llm.ChatItem], None]) -> None:
         self.server = ServerConversation()
         self.pushes: list[Push] = []
+        self.new_push: Callable[[], Push] = lambda: Push(held=False)
         self._on_item_added = on_item_added
         self._mirror = RemoteChatContext()
         self._lock = asyncio.Lock()
         self._held: deque[Push] = deque()
         self._sent: list[Push] = []
+
+    @property
+    def lock(self) -> asyncio.Lock:
+        """What its updates take turns by."""
+        return self._lock
 
     @property
     def mirror(self) -> llm.ChatContext:
@@ -81,7 +88,7 @@ class Engine:
             operations = self._difference(chat_ctx)
             if not operations:
                 return
-            push = self._held.popleft() if self._held else Push(held=False)
+            push = self._held.popleft() if self._held else self.new_push()
             self.pushes.append(push)
             self._sent.append(push)
             await push.send(operations, self._deliver)

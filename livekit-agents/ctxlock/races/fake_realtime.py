@@ -77,6 +77,11 @@ class FakeRealtimeSession(llm.RealtimeSession[Any]):
         self._tools = llm.ToolContext([])
 
     @property
+    def engine(self) -> Engine:
+        """The client's half of the protocol."""
+        return self._engine
+
+    @property
     def server(self) -> ServerConversation:
         """What the model sees."""
         return self._engine.server

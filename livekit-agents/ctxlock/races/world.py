@@ -1,0 +1,285 @@
+"""A real session with some operations to overlap, and the steps that are open at each moment.
+
+Every update is held until a step releases it, one item at a time, so that every point of
+acknowledgement is a step. Which operation a task or an update belongs to is told by a context
+variable, which asyncio hands on to whatever is started on an operation's behalf.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from typing import Any
+
+from .clock import VirtualLoop
+from .harness import GatedTool, Harness, running
+from .history import Event
+from .operations import Effect, Operation
+from .push import Push
+from .scenario import agent_with, note
+from .verdict import name_items
+
+__all__ = ["LOCK", "Progress", "World"]
+
+LOCK = "_rt_chat_ctx_lock"
+"""The lock's name, or its beginning, in an activity."""
+
+_owner: contextvars.ContextVar[str] = contextvars.ContextVar("owner", default="")
+
+Step = Callable[[], object]
+
+
+class _OwnedPush(Push):
+    """A held update that knows who sent it.
+
+    Attributes:
+        owner: The operation's name.
+        task: Who waits for the acknowledgement.
+        dropped: What the server will never see of it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(held=True)
+        self.owner = _owner.get()
+        self.task = asyncio.current_task()
+        self.dropped: set[str] = set()
+
+    @property
+    def under_way(self) -> bool:
+        return bool(self.pending)
+
+    def drop(self) -> None:
+        self.dropped |= {operation.item_id for operation in self.pending}
+
+
+class Progress:
+    """How far an operation has come.
+
+    Attributes:
+        tasks: Those started on its behalf.
+        began: The step at which it started, or None.
+        ended: The step at which it was seen to be over, or None.
+        effect: What it should do.
+        certain: Whether it was left alone, so that it must take effect.
+    """
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.tasks: list[asyncio.Task[Any]] = []
+        self.began: int | None = None
+        self.ended: int | None = None
+        self.effect = Effect()
+        self.certain = True
+
+    def as_event(self) -> Event:
+        """The operation as part of a history."""
+        assert self.began is not None, "it has not been started"
+        return Event(
+            name=self.operation.name,
+            began=self.began,
+            ended=self.ended,
+            adds=self.effect.adds,
+            removes=self.effect.removes,
+            captured=self.effect.captured,
+            certain=self.certain,
+        )
+
+
+class World:
+    """A session on a loop of its own, made for one schedule.
+
+    Args:
+        loop: The loop; nothing else may run on it.
+        operations: What is to overlap.
+        disturbances: How many of them may be disturbed.
+    """
+
+    def __init__(
+        self, loop: VirtualLoop, operations: Sequence[Operation], disturbances: int
+    ) -> None:
+        self.progress = [Progress(operation) for operation in operations]
+        self.disturbed = 0
+        self.complaints: list[str] = []
+        self._by_name = {p.operation.name: p for p in self.progress}
+        self._loop = loop
+        self._disturbances = disturbances
+        self._step = 0
+        self._pushes: list[_OwnedPush] = []
+        self._activities: list[Any] = []
+        self._tools: list[GatedTool] = [t for o in operations for t in o.tools]
+        self._closing = asyncio.Event()
+        self._ready: asyncio.Future[Harness] = loop.create_future()
+        loop.set_task_factory(self._make_task)
+        loop.set_exception_handler(lambda _, context: self.complaints.append(_told(context)))
+
+    def open(self) -> None:
+        """Starts the session, and prepares the operations; nothing is held back yet."""
+        self._running = self._loop.create_task(self._run())
+        self.talk = self._loop.complete(self._ready)
+        for progress in sorted(self.progress, key=lambda p: p.operation.phase):
+            self._on_behalf(progress, self._complete, progress.operation.prepare(self.talk))
+        self.initial = name_items(self.talk.realtime.server.items)
+        self.talk.realtime.engine.new_push = self._hold
+        self.talk.realtime.instructions_gate.clear()
+        self.talk.realtime.instructions_entered.clear()
+
+    def close(self) -> None:
+        """Ends the session.
+
+        Raises:
+            NotAtRest: If a task outlives it.
+            Stuck: If it does not end.
+        """
+        self.talk.realtime.engine.new_push = lambda: Push(held=False)
+        self._closing.set()
+        self._loop.complete(self._running)
+
+    def steps(self) -> dict[str, Step]:
+        """The steps that are open now, by name: starts first, disturbances last."""
+        steps: dict[str, Step] = {}
+        for progress in self.progress:
+            if progress.began is None:
+                steps[f"start {progress.operation.name}"] = lambda p=progress: self._start(p)  # type: ignore[misc]
+        sent = [push for push in self._pushes if push.under_way]
+        for push in sent:
+            late = "late " if push.settled else ""
+            steps.setdefault(f"acknowledge {late}{push.owner}", lambda p=push: p.release(1))  # type: ignore[misc]
+        realtime = self.talk.realtime
+        if realtime.instructions_entered.is_set():
+            steps["acknowledge instructions"] = self._acknowledge_instructions
+        if self.disturbed < self._disturbances:
+            for push in sent:
+                if not push.settled:
+                    steps |= self._disturbing(push)
+            for progress, task in self._waiters():
+                steps[f"cancel waiting {progress.operation.name}"] = (
+                    lambda p=progress, t=task: self._disturb(p, t.cancel)  # type: ignore[misc]
+                )
+        return steps
+
+    def take(self, step: Step) -> None:
+        """Takes a step, and runs the loop until nothing is left to do."""
+        self._step += 1
+        self._loop.call_soon(step)
+        self._loop.drain()
+        if self.talk.activity not in self._activities:
+            self._activities.append(self.talk.activity)
+        for progress in self.progress:
+            if progress.began is not None and progress.ended is None and self._is_over(progress):
+                progress.ended = self._step
+
+    @property
+    def dropped(self) -> set[str]:
+        """The ids of the items of which a disturbance kept something from the server."""
+        return {item_id for push in self._pushes for item_id in push.dropped}
+
+    @property
+    def held_locks(self) -> list[str]:
+        """The locks around updates that are held."""
+        return [
+            name
+            for activity in self._activities
+            for name, value in vars(activity).items()
+            if name.startswith(LOCK) and value.locked()
+        ]
+
+    def errors(self) -> Iterator[str]:
+        """Exceptions in which something ended that was done on an operation's behalf."""
+        for progress in self.progress:
+            for task in progress.tasks:
+                if not task.done() or task.cancelled() or (error := task.exception()) is None:
+                    continue
+                if progress.certain or type(error).__name__ != "RealtimeError":
+                    yield f"{progress.operation.name} raised {error!r}"
+
+    # -- the session's life
+
+    async def _run(self) -> None:
+        async with running(agent_with(*self._tools)) as talk:
+            await talk.replace(note("before"))
+            self._ready.set_result(talk)
+            await self._closing.wait()
+
+    # -- steps
+
+    def _start(self, progress: Progress) -> None:
+        progress.began = self._step
+        start = progress.operation.start
+        try:
+            progress.effect = self._on_behalf(progress, start, self.talk, self._tools)
+        except RuntimeError:  # a handoff is under way, and upstream takes nothing new meanwhile
+            progress.ended = self._step
+
+    def _acknowledge_instructions(self) -> None:
+        realtime = self.talk.realtime
+        realtime.instructions_entered.clear()
+        realtime.instructions_gate.set()
+        # whoever comes next waits again
+        self._loop.call_soon(realtime.instructions_gate.clear)
+
+    def _disturbing(self, push: _OwnedPush) -> dict[str, Step]:
+        def reject() -> None:
+            push.drop()
+            push.reject()
+
+        def lose() -> None:
+            push.drop()
+            push.time_out(lost=True)
+
+        progress = self._by_name[push.owner]
+        ways: dict[str, Step] = {"reject": reject, "lose": lose, "time out": push.time_out}
+        if progress.operation.cancellable and push.task is not None:
+            ways["cancel"] = push.task.cancel
+        return {
+            f"{way} {push.owner}": lambda step=step: self._disturb(progress, step)  # type: ignore[misc]
+            for way, step in ways.items()
+        }
+
+    def _disturb(self, progress: Progress, step: Step) -> None:
+        self.disturbed += 1
+        progress.certain = False
+        step()
+
+    # -- who does what
+
+    def _on_behalf(self, progress: Progress, call: Callable[..., Any], *args: Any) -> Any:
+        context = contextvars.copy_context()
+        context.run(_owner.set, progress.operation.name)
+        return context.run(call, *args)
+
+    def _complete(self, work: Coroutine[Any, Any, None]) -> None:
+        self._loop.complete(work)
+
+    def _hold(self) -> Push:
+        push = _OwnedPush()
+        self._pushes.append(push)
+        return push
+
+    def _make_task(
+        self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **kwargs: Any
+    ) -> asyncio.Task[Any]:
+        task = asyncio.Task(work, loop=loop, **kwargs)
+        if progress := self._by_name.get(_owner.get()):
+            progress.tasks.append(task)
+        return task
+
+    def _is_over(self, progress: Progress) -> bool:
+        return progress.operation.over(progress.tasks)
+
+    def _waiters(self) -> Iterable[tuple[Progress, asyncio.Task[Any]]]:
+        """Who waits for a lock, and can be cancelled."""
+        locks = [self.talk.realtime.engine.lock]
+        for activity in self._activities:
+            locks += [v for name, v in vars(activity).items() if name.startswith(LOCK)]
+        waited = [waiter for lock in locks for waiter in lock._waiters or ()]  # type: ignore[attr-defined]
+        for progress in self.progress:
+            for task in progress.tasks if progress.operation.cancellable else ():
+                if any(getattr(task, "_fut_waiter", None) is waiter for waiter in waited):
+                    yield progress, task
+                    break
+
+
+def _told(context: dict[str, Any]) -> str:
+    error = context.get("exception")
+    return f"{context['message']}" + (f" ({error!r})" if error else "")
