@@ -19,13 +19,27 @@ from livekit.agents import llm
 
 from .clock import Stuck, VirtualLoop, virtual_clock
 from .engine import conversation_items
-from .history import Event, History, State
-from .operations import make_operations
+from .history import Event, History, State, repeated
+from .operations import TextTurn, make_operations
 from .search import Choose, follow
 from .verdict import NotAtRest, name_items
 from .world import World
 
-__all__ = ["Outcome", "replay", "run_schedule"]
+__all__ = ["LIMITS", "Outcome", "replay", "run_schedule"]
+
+LATE_DELETION = "late deletion"
+DROPPED_TURN = "turn dropped by a handoff"
+LIMITS = {
+    LATE_DELETION: (
+        "The client gave up on an update that deletes the last item, and the update arrived all "
+        "the same; the next item, sent meanwhile to stand behind the deleted one, was refused."
+    ),
+    DROPPED_TURN: (
+        "A text turn that was queued while a handoff waited for the old agent's updates found the "
+        "session gone and failed an assertion; nothing of it had been sent."
+    ),
+}
+"""What a lock around the updates cannot mend: in the provider's client, and in the handoff."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +48,13 @@ class Outcome:
 
     Attributes:
         problems: What is wrong with it; nothing if it is linearizable and at rest.
+        limit: The known limit that all of it comes down to, a key of `LIMITS`, or nothing.
         order: The kinds of the operations in the order of their starts.
-        disturbed: How many disturbances there were.
     """
 
     problems: tuple[str, ...]
+    limit: str
     order: tuple[str, ...]
-    disturbed: int
 
 
 def run_schedule(kinds: Sequence[str], choose: Choose, disturbances: int = 0) -> Outcome:
@@ -61,16 +75,19 @@ def run_schedule(kinds: Sequence[str], choose: Choose, disturbances: int = 0) ->
             while steps := world.steps():
                 world.take(steps[choose(list(steps))])
             problems = [*_unfinished(world), *_judge(world)]
+            limit = _limit(world, problems) if problems else ""
+            settled = len(problems)
             try:
                 world.close()
             except (NotAtRest, Stuck) as error:
                 problems.append(str(error))
             problems += world.complaints
+            limit = limit if len(problems) == settled else ""
         finally:
             loop.close()
     started = sorted(world.progress, key=lambda p: p.began or 0)
     order = tuple(p.operation.kind for p in started)
-    return Outcome(tuple(problems), order, world.disturbed)
+    return Outcome(tuple(problems), limit, order)
 
 
 def replay(*kinds: str, choices: Sequence[str]) -> None:
@@ -85,6 +102,23 @@ def replay(*kinds: str, choices: Sequence[str]) -> None:
     """
     outcome = follow(lambda choose: run_schedule(kinds, choose, len(choices)), choices).result
     assert not outcome.problems, "; ".join(outcome.problems)
+
+
+def _limit(world: World, problems: Sequence[str]) -> str:
+    """The known limit that explains every one of the problems, if one does."""
+    dropped = {
+        f"{progress.operation.name} raised {error!r}"
+        for progress, error in world.errors()
+        if isinstance(progress.operation, TextTurn)
+        and any(other.overlaps_handoff(progress) for other in world.progress)
+        and repr(error) == "AssertionError('rt_session is not available')"
+    }
+    if dropped.issuperset(problems):
+        return DROPPED_TURN
+    orphans = frozenset(name_items(world.orphaned))
+    if orphans and not [*_unfinished(world), *_judge(world, orphans)]:
+        return LATE_DELETION
+    return ""
 
 
 @contextmanager
@@ -103,21 +137,24 @@ def _unfinished(world: World) -> Iterator[str]:
             yield f"{progress.operation.name} never ends"
     for name in world.held_locks:
         yield f"{name} is still held"
-    yield from world.errors()
+    for progress, error in world.errors():
+        yield f"{progress.operation.name} raised {error!r}"
 
 
-def _judge(world: World) -> list[str]:
+def _judge(world: World, beyond: State = frozenset()) -> list[str]:
+    """What is wrong with the two contexts, items ``beyond`` the verdict left out."""
     remote_items = world.talk.realtime.server.items
     local_items = conversation_items(world.talk.local)
     remote, local = name_items(remote_items), name_items(local_items)
-    names = dict(zip((i.id for i in [*local_items, *remote_items]), [*local, *remote], strict=True))
+    both = zip([*local_items, *remote_items], [*local, *remote], strict=True)
+    names = {item.id: name for item, name in both}
     events = tuple(progress.as_event() for progress in world.progress)
-    excused = frozenset(names[i] for i in world.dropped if i in names).union(
-        *(event.adds | event.removes for event in events if not event.certain)
+    excused = beyond.union(
+        (names[item_id] for item_id in world.dropped if item_id in names),
+        *(event.adds | event.removes for event in events if not event.certain),
     )
-    history = History(frozenset(world.initial), events)
-    problems = history.explain(remote, excused)
-    problems += [f"the agent has {name} twice" for name in sorted(set(local)) if local.count(name) > 1]
+    problems = History(frozenset(world.initial), events).explain(remote, excused)
+    problems += [f"the agent has {name} twice" for name in sorted(repeated(local))]
     problems += _disagreements(local, remote, excused, events)
     if [item.id for item in world.talk.realtime.chat_ctx.items] != [i.id for i in remote_items]:
         problems.append("the client's mirror is not what the server has")

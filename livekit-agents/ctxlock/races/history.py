@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
-__all__ = ["Event", "History", "State"]
+__all__ = ["Event", "History", "State", "repeated"]
 
 State = frozenset[str]
 
@@ -89,7 +89,7 @@ class History:
             final: The names of its items.
             excused: Items of which nothing is known, and which are not looked at.
         """
-        problems = [f"{name} is there twice" for name in sorted(_repeated(final))]
+        problems = [f"{name} is there twice" for name in sorted(repeated(final))]
         state = frozenset(final) - excused
         finals = {wanted - excused for wanted in self.finals()}
         if state in finals:
@@ -122,5 +122,6 @@ class History:
                 yield event.captured | frozenset(spared)
 
 
-def _repeated(names: Sequence[str]) -> set[str]:
+def repeated(names: Sequence[str]) -> set[str]:
+    """The names that are there more than once."""
     return {name for name in names if names.count(name) > 1}

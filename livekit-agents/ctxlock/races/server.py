@@ -21,10 +21,16 @@ class Refused(Exception):
 
 
 class ServerConversation:
-    """An ordered list of items that knows nothing of any client's copy of it."""
+    """An ordered list of items that knows nothing of any client's copy of it.
+
+    Attributes:
+        items: The items, in order.
+        orphans: The items it refused for want of the one to insert them after, and that one's id.
+    """
 
     def __init__(self) -> None:
         self.items: list[llm.ChatItem] = []
+        self.orphans: list[tuple[llm.ChatItem, str]] = []
 
     def create(self, previous_id: str | None, item: llm.ChatItem) -> None:
         """Inserts an item behind another, or at the head when ``previous_id`` is None.
@@ -38,6 +44,7 @@ class ServerConversation:
         if previous_id is not None:
             previous = self._index(previous_id)
             if previous is None:
+                self.orphans.append((item, previous_id))
                 raise Refused(f"there is no item {previous_id} to insert {item.id} after")
             at = previous + 1
         self.items.insert(at, item)

@@ -12,10 +12,12 @@ import contextvars
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
+from livekit.agents import llm
+
 from .clock import VirtualLoop
 from .harness import GatedTool, Harness, running
 from .history import Event
-from .operations import Effect, Operation
+from .operations import Effect, Operation, SessionStart
 from .push import Push
 from .scenario import agent_with, note
 from .verdict import name_items
@@ -37,6 +39,7 @@ class _OwnedPush(Push):
         owner: The operation's name.
         task: Who waits for the acknowledgement.
         dropped: What the server will never see of it.
+        given_up: Whether its client no longer waits, though the server may still see it.
     """
 
     def __init__(self) -> None:
@@ -44,6 +47,7 @@ class _OwnedPush(Push):
         self.owner = _owner.get()
         self.task = asyncio.current_task()
         self.dropped: set[str] = set()
+        self.given_up = False
 
     @property
     def under_way(self) -> bool:
@@ -71,6 +75,16 @@ class Progress:
         self.ended: int | None = None
         self.effect = Effect()
         self.certain = True
+
+    def overlaps_handoff(self, other: Progress) -> bool:
+        """Whether this is a handoff during which the other began."""
+        return (
+            isinstance(self.operation, SessionStart)
+            and self.began is not None
+            and other.began is not None
+            and self.began < other.began
+            and (self.ended is None or other.began <= self.ended)
+        )
 
     def as_event(self) -> Event:
         """The operation as part of a history."""
@@ -175,6 +189,12 @@ class World:
         return {item_id for push in self._pushes for item_id in push.dropped}
 
     @property
+    def orphaned(self) -> list[llm.ChatItem]:
+        """Items refused since the one before them had gone by a deletion that was given up on."""
+        late = {item_id for push in self._pushes if push.given_up for item_id in push.deletes}
+        return [item for item, previous in self.talk.realtime.server.orphans if previous in late]
+
+    @property
     def held_locks(self) -> list[str]:
         """The locks around updates that are held."""
         return [
@@ -184,14 +204,17 @@ class World:
             if name.startswith(LOCK) and value.locked()
         ]
 
-    def errors(self) -> Iterator[str]:
-        """Exceptions in which something ended that was done on an operation's behalf."""
+    def errors(self) -> Iterator[tuple[Progress, BaseException]]:
+        """Exceptions in which something ended that was done on an operation's behalf.
+
+        A disturbed operation may end in the error that the disturbance raises.
+        """
         for progress in self.progress:
             for task in progress.tasks:
                 if not task.done() or task.cancelled() or (error := task.exception()) is None:
                     continue
                 if progress.certain or type(error).__name__ != "RealtimeError":
-                    yield f"{progress.operation.name} raised {error!r}"
+                    yield progress, error
 
     # -- the session's life
 
@@ -227,10 +250,19 @@ class World:
             push.drop()
             push.time_out(lost=True)
 
+        def time_out() -> None:
+            push.given_up = True
+            push.time_out()
+
+        def cancel() -> None:
+            push.given_up = True
+            assert push.task is not None
+            push.task.cancel()
+
         progress = self._by_name[push.owner]
-        ways: dict[str, Step] = {"reject": reject, "lose": lose, "time out": push.time_out}
-        if progress.operation.cancellable and push.task is not None:
-            ways["cancel"] = push.task.cancel
+        ways: dict[str, Step] = {"reject": reject, "lose": lose, "time out": time_out}
+        if progress.operation.cancellable:
+            ways["cancel"] = cancel
         return {
             f"{way} {push.owner}": lambda step=step: self._disturb(progress, step)  # type: ignore[misc]
             for way, step in ways.items()
