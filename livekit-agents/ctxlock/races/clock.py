@@ -70,7 +70,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             if rounds == _POLLING:
                 return
             busy = now
-            self.call_soon(self.stop)
+            self.stop()  # after one round
             self.run_forever()
 
     def complete(self, work: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:

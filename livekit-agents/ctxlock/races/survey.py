@@ -1,0 +1,126 @@
+"""Explores groups of operations, and counts what became of their schedules."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .explorer import Outcome, run_schedule
+from .operations import Operation
+from .search import Choose, Execution, explore, follow
+
+__all__ = ["Group", "Tally", "plan", "tally", "warm_up"]
+
+BUDGET = 20_000
+"""Schedules of one group, beyond which it counts as unknown."""
+
+
+@dataclass(frozen=True, order=True)
+class Group:
+    """Operations to overlap, by kind, and how many of them may be disturbed."""
+
+    kinds: tuple[str, ...]
+    disturbances: int
+
+    def run(self, choose: Choose) -> Outcome:
+        """Runs them under one schedule."""
+        return run_schedule(self.kinds, choose, self.disturbances)
+
+
+@dataclass
+class Tally:
+    """What became of a group's schedules.
+
+    Attributes:
+        orders: By the order in which the operations started: schedules, violations, known limits.
+        limits: How many came to each known limit.
+        replays: Choices that lead to a violation, or to a limit, the shortest, by its first problem.
+        exhausted: Whether the budget ended before the schedules did, so that nothing is certain.
+        seconds: How long it took.
+    """
+
+    kinds: tuple[str, ...]
+    disturbances: int
+    orders: dict[str, list[int]] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    replays: dict[str, list[str]] = field(default_factory=dict)
+    exhausted: bool = False
+    seconds: float = 0.0
+
+    @property
+    def schedules(self) -> int:
+        """How many there were."""
+        return sum(counts[0] for counts in self.orders.values())
+
+    @property
+    def violations(self) -> int:
+        """How many were violated."""
+        return sum(counts[1] for counts in self.orders.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """The tally as a JSON object."""
+        return asdict(self)
+
+
+def plan(kinds: Sequence[type[Operation]], depth: int) -> list[Group]:
+    """The groups to explore: pairs with every disturbance, then larger ones undisturbed.
+
+    Args:
+        kinds: What there is to overlap.
+        depth: How many operations the largest groups have.
+    """
+    return [
+        Group(tuple(kind.kind for kind in group), 1 if size == 2 else 0)
+        for size in range(2, depth + 1)
+        for group in itertools.combinations_with_replacement(kinds, size)
+        if not any(kind.alone and group.count(kind) > 1 for kind in group)
+    ]
+
+
+def tally(group: Group, budget: int = BUDGET) -> Tally:
+    """Explores one group to its end, or to the budget's."""
+    started = time.perf_counter()
+    found = Tally(group.kinds, group.disturbances)
+    shortest: dict[str, Execution[Outcome]] = {}
+    executions: Iterator[Execution[Outcome]] = explore(group.run)
+    for execution in itertools.islice(executions, budget):
+        outcome = execution.result
+        counts = found.orders.setdefault(" > ".join(outcome.order), [0, 0, 0])
+        counts[0] += 1
+        if not outcome.problems:
+            continue
+        counts[2 if outcome.limit else 1] += 1
+        if outcome.limit:
+            found.limits[outcome.limit] = found.limits.get(outcome.limit, 0) + 1
+        problem = outcome.limit or outcome.problems[0]
+        known = shortest.get(problem)
+        if known is None or len(execution.choices) < len(known.choices):
+            shortest[problem] = execution
+    found.exhausted = found.schedules == budget and next(executions, None) is not None
+    for problem, execution in sorted(shortest.items()):
+        found.replays[problem] = list(_shortened(group, execution))
+    found.seconds = time.perf_counter() - started
+    return found
+
+
+def warm_up() -> None:
+    """Has this process imported and cached what it will need, and no more collect it as garbage."""
+    follow(Group(("tool output", "text turn"), 0).run, [])
+    gc.collect()
+    gc.freeze()
+
+
+def _shortened(group: Group, execution: Execution[Outcome]) -> tuple[str, ...]:
+    """The choices up to where the first open step is good enough to go wrong in the same way."""
+    choices = execution.choices
+    wrong = (execution.result.limit, execution.result.problems)
+    while choices:
+        again = follow(group.run, choices[:-1]).result
+        if (again.limit, again.problems) != wrong:
+            break
+        choices = choices[:-1]
+    return choices
