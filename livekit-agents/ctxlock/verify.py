@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from rich.table import Table
 from .errors import CtxlockError
 from .installer import Installer
 
-__all__ = ["Comparison", "Outcome", "Races", "compare", "overlay_base"]
+__all__ = ["Comparison", "Outcome", "Races", "compare", "overlay_base", "run_module"]
 
 FORMAT = 1
 """Version of the JSON; raised when a key changes its meaning or goes."""
@@ -153,16 +153,22 @@ def overlay_base(wheel: Path) -> str:
     return version.public
 
 
-def _run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Races:
-    """Runs the races on the livekit-agents that `python` imports.
+def run_module(
+    python: str, scratch: Path, command: Sequence[str], on_line: Callable[[str], None]
+) -> str:
+    """Runs a module of the races on the livekit-agents that `python` imports.
 
     Args:
         python: An interpreter that has livekit-agents; this tool need not be installed there.
         scratch: A folder for a copy of the races, the only thing added to the module path.
+        command: The module and its arguments.
         on_line: Called with each line of progress.
 
+    Returns:
+        What it printed.
+
     Raises:
-        CtxlockError: They could not run at all.
+        CtxlockError: It could not run.
     """
     package = Path(__file__).parent
     copy = scratch / package.name
@@ -170,13 +176,11 @@ def _run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Ra
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(package / "races", copy / "races", ignore=ignored)
         shutil.copyfile(package / "__init__.py", copy / "__init__.py")
-    command = [python, "-m", "ctxlock.races", "--json", "--progress"]
-    environment = {**os.environ, "PYTHONPATH": str(scratch)}
     said: list[str] = []
     with subprocess.Popen(
-        command,
+        [python, "-m", *command],
         cwd=scratch,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(scratch)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -190,7 +194,13 @@ def _run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Ra
     if process.returncode != 0:
         last = next((line for line in reversed(said) if line), "they said nothing")
         raise CtxlockError(f"The races could not run with {python}: {last}")
-    report = json.loads(printed)
+    return printed
+
+
+def _run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Races:
+    """Runs the races on the livekit-agents that `python` imports."""
+    command = ["ctxlock.races", "--json", "--progress"]
+    report = json.loads(run_module(python, scratch, command, on_line))
     results = report["results"]
     outcomes = {r["scenario"]: Outcome(r["outcome"], r["detail"] or "") for r in results}
     return Races(report["livekit_agents"], outcomes)

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from . import clock  # noqa: F401  (before livekit.agents)
+from .explorer import LIMITS
 from .operations import kinds_of
 from .releases import installed
 from .survey import BUDGET, Group, Tally, plan, tally, warm_up
@@ -50,6 +51,7 @@ def report(groups: Sequence[Group], jobs: int, budget: int, progress: bool) -> d
         "format": FORMAT,
         "livekit_agents": installed(),
         "kinds": [kind.kind for kind in kinds_of()],
+        "limits": LIMITS,
         "seconds": round(time.perf_counter() - started, 3),
         "groups": [found.as_json() for found in tallies],
     }
@@ -72,12 +74,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--budget", type=int, default=BUDGET, help="schedules of one group at most")
     parser.add_argument("--only", action="append", default=[], help="a group: kind,kind")
-    parser.add_argument("--clean", action="store_true", help="without disturbances")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--clean", action="store_true", help="disturb nothing")
+    how.add_argument("--full", action="store_true", help="disturb the larger groups too")
     parser.add_argument("--progress", action="store_true", help="a line per group on stderr")
     arguments = parser.parse_args(argv)
     groups = select(plan(kinds_of(), arguments.depth), arguments.only)
-    if arguments.clean:
-        groups = [Group(group.kinds, 0) for group in groups]
+    if arguments.clean or arguments.full:
+        groups = [Group(group.kinds, int(arguments.full)) for group in groups]
     found = report(groups, arguments.jobs, arguments.budget, arguments.progress)
     print(json.dumps(found, indent=2, sort_keys=True))
     return 0

@@ -105,9 +105,7 @@ class History:
 
     def _comes_too_early(self, number: int, done: frozenset[int]) -> bool:
         event = self.events[number]
-        return any(
-            other.precedes(event) for at, other in enumerate(self.events) if at not in done
-        )
+        return any(other.precedes(event) for at, other in enumerate(self.events) if at not in done)
 
     def _outcomes(self, event: Event, state: State) -> Iterator[State]:
         if event.captured is None:

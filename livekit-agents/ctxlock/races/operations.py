@@ -56,7 +56,7 @@ class Operation(ABC):
         self.name = f"{self.kind} {number}"
         self.tools: list[GatedTool] = []
 
-    async def prepare(self, talk: Harness) -> None:
+    async def prepare(self, talk: Harness) -> None:  # noqa: B027  (most need nothing)
         """Does what must have happened before."""
 
     @abstractmethod
@@ -197,7 +197,6 @@ class SessionStart(Operation):
         return self._handoff.done()
 
 
-
 KINDS: tuple[type[Operation], ...] = (
     TextTurn,
     ToolOutput,
@@ -220,5 +219,3 @@ def make_operations(kinds: Sequence[str]) -> list[Operation]:
     """Makes one operation for each name of a kind, numbered from 1."""
     by_name = {kind.kind: kind for kind in KINDS}
     return [by_name[kind](number) for number, kind in enumerate(kinds, 1)]
-
-

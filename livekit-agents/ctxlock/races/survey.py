@@ -38,7 +38,7 @@ class Tally:
     Attributes:
         orders: By the order in which the operations started: schedules, violations, known limits.
         limits: How many came to each known limit.
-        replays: Choices that lead to a violation, or to a limit, the shortest, by its first problem.
+        replays: The shortest choices to each first problem, and to each known limit.
         exhausted: Whether the budget ended before the schedules did, so that nothing is certain.
         seconds: How long it took.
     """
