@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import nox
@@ -13,10 +14,12 @@ import tomlkit
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "none"
-nox.options.sessions = ["lint", "types", "patched_types", "tests", "stock", "pythons"]
 
 PYTHONS = ("3.10", "3.13")
-STOCK = ("1.8.8", "1.8.9")
+MINORS = tomlkit.parse(Path("tools/minors.toml").read_text(encoding="utf-8")).unwrap()
+CI_MINORS = [f"minors({release})" for release in ("1.0.23", "1.8.8", "1.8.9")]
+nox.options.sessions = ["lint", "types", "patched_types", "tests", "pythons", *CI_MINORS]
+
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
 REPEAT = os.environ.get("CTXLOCK_REPEAT", "20")
@@ -53,32 +56,51 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("release", STOCK)
-def stock(session: nox.Session, release: str) -> None:
-    """The regressions on a stock release: the right ones fail, for the right reason."""
-    environment = Path(session.create_tmp(), "environment")
-    session.run("uv", "venv", "-q", "--clear", "-p", sys.executable, str(environment))
-    python = str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
-    session.run(
-        *("uv", "pip", "install", "-q", "-p", python, f"livekit-agents=={release}", *TEST_TOOLS)
-    )
-    session.run(
-        *(python, "-m", "pytest", "--repeat", REPEAT, *REALTIME, *session.posargs),
-        env={"PYTHONPATH": str(Path("livekit-agents").resolve())},
-    )
+@nox.parametrize("release", [nox.param(release, id=release) for release in MINORS])
+def minors(session: nox.Session, release: str) -> None:
+    """The regressions on a release, as published, where the right ones fail, and patched."""
+    wanted = MINORS[release]
+    scratch = Path(session.create_tmp()).resolve()
+    interpreter = find_python(wanted["python"]) if "python" in wanted else sys.executable
+    if interpreter is None:
+        session.skip(f"Python {wanted['python']} is not installed")
+    session.run("uv", "venv", "-q", "--clear", "-p", interpreter, str(scratch / "environment"))
+    python = str(scratch / "environment" / ("Scripts" if os.name == "nt" else "bin") / "python")
+    install = ("uv", "pip", "install", "-q", "-p", python)
+    newest = [f"--exclude-newer={wanted['exclude-newer']}"] if "exclude-newer" in wanted else []
+    both = [f"{name}=={release}" for name in ("livekit-agents", "livekit-plugins-openai")]
+    session.run(*install, *newest, *both, *TEST_TOOLS)
+    regressions(session, python, release)
+    wheels = scratch / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    wish = ("-C", f"upstream={release}")
+    session.run("uv", "build", "-q", "--wheel", "livekit-agents", *wish, "-o", str(wheels))
+    (wheel,) = wheels.glob("*.whl")
+    session.run(*install, "--no-deps", "--reinstall", str(wheel))
+    session.run("ctxlock", "audit", "--python", python)
+    regressions(session, python, wheel.name.split("-")[1])
 
 
 @nox.session
-@nox.parametrize("version", PYTHONS)
-def pythons(session: nox.Session, version: str) -> None:
+@nox.parametrize("minor", PYTHONS)
+def pythons(session: nox.Session, minor: str) -> None:
     """The whole suite on another Python, where that is installed."""
-    python = find_python(version)
+    python = find_python(minor)
     if python is None:
-        session.skip(f"Python {version} is not installed")
+        session.skip(f"Python {minor} is not installed")
     session.run(
         *("uv", "run", "--python", python, "pytest", *session.posargs),
-        env={"UV_PROJECT_ENVIRONMENT": str(Path(session.create_tmp(), "environment").resolve())},
+        env={
+            "UV_PROJECT_ENVIRONMENT": str(Path(session.create_tmp(), "environment").resolve()),
+            "VIRTUAL_ENV": None,  # this session's own, which uv would warn of
+        },
     )
+
+
+@nox.session(default=False)
+def releases(session: nox.Session) -> None:
+    """Patch every release and write the table of docs/; releases may be named, `--check` too."""
+    session.run("python", "tools/sweep.py", *session.posargs)
 
 
 @nox.session(default=False)
@@ -86,29 +108,41 @@ def pin(session: nox.Session) -> None:
     """Pin the newest development closure in pyproject.toml, without an index's addresses."""
     pyproject = Path("pyproject.toml")
     document = tomlkit.parse(pyproject.read_text(encoding="utf-8"))
-    document["tool"]["uv"].pop("constraint-dependencies", None)
-    pyproject.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+    def write(pins: Sequence[str]) -> None:
+        document["dependency-groups"]["pins"] = tomlkit.item(pins).multiline(True)
+        pyproject.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+    write([])
     session.run("uv", "lock", "--upgrade")
     exported = session.run(
         *("uv", "export", "--all-groups", "--no-hashes", "--no-annotate", "--no-header"),
         *("--no-emit-project", "--no-emit-package", "livekit-agents"),
         silent=True,
     )
-    pins = tomlkit.array().multiline(True)
-    pins.extend(line for line in str(exported).splitlines() if "==" in line)
-    document["tool"]["uv"]["constraint-dependencies"] = pins
-    pyproject.write_text(tomlkit.dumps(document), encoding="utf-8")
+    write([line for line in str(exported).splitlines() if "==" in line])
     session.run("uv", "lock")
 
 
-def find_python(version: str) -> str | None:
+def regressions(session: nox.Session, python: str, installed: str) -> None:
+    """The regressions on the livekit-agents of an environment, which must be of that version."""
+    code = "import importlib.metadata, livekit.agents.voice.agent_activity, livekit.plugins.openai"
+    code += f"\nassert importlib.metadata.version('livekit-agents') == {installed!r}"
+    session.run(python, "-c", code)
+    session.run(
+        *(python, "-m", "pytest", "-q", "--repeat", REPEAT, *REALTIME, *session.posargs),
+        env={"PYTHONPATH": str(Path("livekit-agents").resolve())},
+    )
+
+
+def find_python(minor: str) -> str | None:
     """An interpreter of that minor version that runs: pyenv's, which uv may not see, or another."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    found = [str(path) for path in pyenv.glob(f"versions/{version}.*/bin/python")]
-    if (on_path := shutil.which(f"python{version}")) is not None:
+    found = [str(path) for path in pyenv.glob(f"versions/{minor}.*/bin/python")]
+    if (on_path := shutil.which(f"python{minor}")) is not None:
         found.append(on_path)
     for python in found:
         said = subprocess.run([python, "--version"], capture_output=True, text=True)
-        if said.returncode == 0 and f" {version}." in said.stdout:
+        if said.returncode == 0 and f" {minor}." in said.stdout:
             return python
     return None

@@ -54,6 +54,15 @@ def test_what_comes_out(tmp_path: Path) -> None:
     assert_valid(overlay.path)
 
 
+def test_a_release_that_is_not_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    build(tmp_path)
+    assert capsys.readouterr() == ("", "")
+    build(tmp_path, version="9.0.0")
+    said = capsys.readouterr()
+    assert said.out == "", "a frontend may read the output"
+    assert "9.0.0 is later than" in said.err
+
+
 @pytest.mark.parametrize(
     "more",
     [

@@ -9,6 +9,9 @@ from _realtime_support import needs
 from ctxlock.races.harness import GatedTool, Harness, idle, running, update_chat_ctx
 from ctxlock.races.scenario import agent_with, note
 
+# before that an agent's context has no function calls, so that replacing it deletes the pending one
+pytestmark = needs("1.3.1")
+
 OUTPUT = "function_call_output of lookup"
 
 

@@ -85,6 +85,8 @@ def test_entries_are_canonical(sdist: Path) -> None:
 def test_two_are_identical(tmp_path: Path, sdist: Path) -> None:
     again = write_sdist(TREE, Version("1.8.4"), tmp_path / "again")
     assert sdist.read_bytes() == again.read_bytes()
+    # gzip's own flags and time
+    assert sdist.read_bytes()[3:8] == bytes(5)
 
 
 def test_one_made_of_itself_is_identical(tmp_path: Path, sdist: Path) -> None:

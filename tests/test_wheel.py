@@ -22,7 +22,8 @@ NAME = "livekit_agents-1.8.4-py3-none-any.whl"
 
 
 def test_is_canonical(tmp_path: Path) -> None:
-    wheel = write_wheel(tmp_path, NAME, DIST_INFO, release())
+    # by name alone, the last of these would come after the dist-info folder
+    wheel = write_wheel(tmp_path, NAME, DIST_INFO, {**release(), "tools/x.py": b""})
     assert wheel == tmp_path / NAME
     assert_valid(wheel)
     with zipfile.ZipFile(wheel) as archive:

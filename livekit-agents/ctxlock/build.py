@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from . import PATCH_NUMBER
 from .patch import patch_source
-from .release import overlay_version
+from .release import overlay_version, warn_if_unverified
 from .sites import Site
 from .syntax import TARGET
 from .upstream import NAME, Upstream
@@ -38,6 +38,8 @@ class Overlay:
 def build_overlay(upstream: Upstream, folder: Path) -> Overlay:
     """Patches `upstream` and writes the overlay wheel into `folder`.
 
+    Says on stderr if the release is later than any verified one.
+
     Raises:
         NothingToGuard: Every site of the release is guarded already.
         NotUnderstood: The release holds something that may not be rewritten.
@@ -63,6 +65,7 @@ def build_overlay(upstream: Upstream, folder: Path) -> Overlay:
     text = json.dumps(provenance, indent=2, sort_keys=True) + "\n"
     files[f"{dist_info}/{PROVENANCE}"] = text.encode()
     filename = wheel_filename(NAME, version, metadata["WHEEL"])
+    warn_if_unverified(upstream.version)
     return Overlay(write_wheel(folder, filename, dist_info, files), version, patched.sites)
 
 

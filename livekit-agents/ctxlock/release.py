@@ -14,7 +14,15 @@ from packaging.version import InvalidVersion, Version
 from . import PATCH_NUMBER
 from .errors import CtxlockError
 
-__all__ = ["NEWEST_VERIFIED", "SETTING", "VARIABLE", "choose_release", "overlay_version", "parse"]
+__all__ = [
+    "NEWEST_VERIFIED",
+    "SETTING",
+    "VARIABLE",
+    "choose_release",
+    "overlay_version",
+    "parse",
+    "warn_if_unverified",
+]
 
 NEWEST_VERIFIED = Version("1.8.9")
 """The newest release whose regressions this repository has run; the default."""
@@ -47,14 +55,17 @@ def choose_release(settings: Mapping[str, object] | None, tree: Path) -> Version
             f"{source} asks for livekit-agents {wish}, but this source distribution is made for "
             f"{bound}; leave it out, or build from the repository."
         )
-    release = bound or wish or NEWEST_VERIFIED
+    return bound or wish or NEWEST_VERIFIED
+
+
+def warn_if_unverified(release: Version) -> None:
+    """Says on stderr that no regression was run on `release`, if that is so."""
     if release > NEWEST_VERIFIED:
         print(
             f"ctxlock: livekit-agents {release} is later than {NEWEST_VERIFIED}, the newest "
-            "release that the regressions were run on; the build goes on if every check holds.",
+            "release that the regressions were run on; it is built since every check holds.",
             file=sys.stderr,
         )
-    return release
 
 
 def parse(text: object, source: str) -> Version:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from email.parser import BytesParser
+from email.parser import BytesParser, HeaderParser
 from importlib.metadata import Distribution, distributions
 from pathlib import Path, PurePosixPath
 
@@ -67,12 +68,14 @@ def read_installed(paths: Sequence[str] | None = None) -> Upstream:
             "release afresh."
         )
     try:
-        version, text = _stock_version(found.version), found.read_text("RECORD")
+        metadata, text = found.read_text("METADATA"), found.read_text("RECORD")
     except UnicodeDecodeError:
         raise CtxlockError(
             f"METADATA or RECORD of {NAME} is not encoded in UTF-8; install the published release "
             "afresh."
         ) from None
+    # not its `version`, which from 3.12 on warns if there is none
+    version = _stock_version(HeaderParser().parsestr(metadata or "")["Version"])
     if text is None:
         raise CtxlockError(
             f"{NAME} {version} has no RECORD to check it against; reinstall it from a wheel."
@@ -93,9 +96,10 @@ def read_installed(paths: Sequence[str] | None = None) -> Upstream:
                 if not expected and file.is_file():
                     yield path
 
-    others = _Others(found, root)
-    extra = [path for path in unlisted() if path not in others]
-    return _checked(version, Record(record.dist_info, rows), read, extra)
+    extra = set(unlisted())
+    if extra:
+        extra -= _listed_by_others(root, record.dist_info)
+    return _checked(version, Record(record.dist_info, rows), read, sorted(extra))
 
 
 def read_wheel(path: Path) -> Upstream:
@@ -164,23 +168,17 @@ def _roots(paths: Iterable[str]) -> list[str]:
     return sorted(folder for folder in folders if not above[folder] & folders)
 
 
-class _Others:
-    """The files that other distributions list: `livekit` is a namespace that several share."""
-
-    def __init__(self, own: Distribution, root: Path) -> None:
-        self._own = own
-        self._root = root
-        self._files: set[str] | None = None
-
-    def __contains__(self, path: str) -> bool:
-        if self._files is None:  # read only if it matters
-            self._files = {
-                file.as_posix().replace("\\", "/")
-                for distribution in distributions(path=[str(self._root)])
-                if distribution.name != self._own.name
-                for file in distribution.files or ()
-            }
-        return path in self._files
+def _listed_by_others(root: Path, dist_info: str) -> set[str]:
+    """The files of other distributions: `livekit` is a namespace that several share."""
+    listed: set[str] = set()
+    for other in distributions(path=[str(root)]):
+        # not their `files`: from 3.12 on it leaves out paths that Windows wrote; and what is wrong
+        # with their RECORD is no concern of ours
+        with suppress(CtxlockError, UnicodeDecodeError):
+            record = parse_record(other.read_text("RECORD") or "")
+            if record.dist_info != dist_info:
+                listed.update(row.path for row in record.rows)
+    return listed
 
 
 def _checked(

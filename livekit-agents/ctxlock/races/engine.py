@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 
@@ -36,6 +35,25 @@ def conversation_items(chat_ctx: llm.ChatContext) -> list[llm.ChatItem]:
         for item in chat_ctx.items
         if item.type in _KINDS and not item.id.startswith(_INSTRUCTIONS)
     ]
+
+
+def acknowledged(item: llm.ChatItem) -> llm.ChatItem:
+    """What a client makes of an acknowledgement: its own time, and what the protocol tells.
+
+    That is not which tool an output is of, nor whether it is an error, and of all but the user's
+    messages no text that is empty.
+    """
+    if item.type == "function_call":
+        return llm.FunctionCall(
+            id=item.id, call_id=item.call_id, name=item.name, arguments=item.arguments
+        )
+    if item.type == "function_call_output":
+        return llm.FunctionCallOutput(
+            id=item.id, call_id=item.call_id, output=item.output, is_error=False
+        )
+    assert item.type == "message"
+    content = [part for part in item.content if part != "" or item.role == "user"]
+    return llm.ChatMessage(id=item.id, role=item.role, content=content)
 
 
 class Engine:
@@ -105,13 +123,13 @@ class Engine:
 
     def _difference(self, chat_ctx: llm.ChatContext) -> list[Operation]:
         remote = self.mirror
-        texts = {item.id: item.text_content for item in remote.items if item.type == "message"}
+        filled = {item.id: bool(item.content) for item in remote.items if item.type == "message"}
         # an empty message is a placeholder, unless the server has it already
         wanted = llm.ChatContext(
             [
                 item
                 for item in conversation_items(chat_ctx)
-                if item.type != "message" or item.content or item.id in texts
+                if item.type != "message" or item.content or item.id in filled
             ]
         )
         by_id = {item.id: item for item in wanted.items}
@@ -119,8 +137,8 @@ class Engine:
         operations: list[Operation] = [Delete(item_id) for item_id in diff.to_remove]
         operations += [Create(after, by_id[item_id]) for after, item_id in diff.to_create]
         for after, item_id in getattr(diff, "to_update", ()):
-            # the mirror does not know what a message without text contains
-            if texts[item_id] is not None:
+            # the mirror does not know what an empty message contains
+            if filled[item_id]:
                 operations += [Delete(item_id), Create(after, by_id[item_id])]
         return operations
 
@@ -149,10 +167,8 @@ class Engine:
             if self._mirror.get(operation.item_id) is not None:
                 self._mirror.delete(operation.item_id)
         else:
-            # the client makes the mirror's item from the acknowledgement, hence its time
-            item = operation.item.model_copy(deep=True, update={"created_at": time.time()})
-            self.server.create(operation.previous_id, item)
-            self._mirror_insert(operation.previous_id, item)
+            self.server.create(operation.previous_id, operation.item.model_copy(deep=True))
+            self._mirror_insert(operation.previous_id, acknowledged(operation.item))
 
     def _mirror_insert(self, previous_id: str | None, item: llm.ChatItem) -> None:
         if previous_id is not None and self._mirror.get(previous_id) is None:

@@ -1,19 +1,19 @@
-"""A real AgentSession over the fake provider, and the words in which races are told."""
+"""A real AgentSession over a provider, and the words in which races are told."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
 
 from livekit import agents
 from livekit.agents import Agent, llm
 from livekit.agents.llm import function_tool
 
-from .fake_realtime import FakeRealtimeModel, FakeRealtimeSession
-from .response import Response
+from .backend import Model, Realtime, Response, backend, idle
+from .fake_realtime import FakeRealtimeModel
 from .verdict import NotAtRest, check, name_items
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from livekit.agents.voice import SpeechHandle
 
 __all__ = ["GatedTool", "Harness", "idle", "local_context", "running", "update_chat_ctx"]
-
-_SPINS = 500
 
 
 def local_context(activity: Any) -> llm.ChatContext:
@@ -37,21 +35,6 @@ def update_chat_ctx(activity: Any, chat_ctx: llm.ChatContext) -> Coroutine[Any, 
     owner = activity.agent if hasattr(activity.agent, "update_chat_ctx") else activity
     update: Coroutine[Any, Any, None] = owner.update_chat_ctx(chat_ctx)
     return update
-
-
-async def idle() -> None:
-    """Runs the event loop until nothing is left to do without some outside event.
-
-    Upstream polls in one place, where a tool's output waits for the floor; such a task counts as
-    waiting after a good many rounds.
-    """
-    ready = getattr(asyncio.get_running_loop(), "_ready", (None,))
-    quiet = 0
-    for _ in range(_SPINS):
-        await asyncio.sleep(0)
-        quiet = 0 if ready else quiet + 1
-        if quiet == 3:
-            return
 
 
 class GatedTool:
@@ -85,7 +68,7 @@ class GatedTool:
 class Harness:
     """A running session, with one method for each thing that can happen to it."""
 
-    def __init__(self, session: AgentSession[Any], model: FakeRealtimeModel) -> None:
+    def __init__(self, session: AgentSession[Any], model: Model) -> None:
         self.session = session
         self.model = model
         self._tasks: list[asyncio.Task[Any]] = []
@@ -97,7 +80,7 @@ class Harness:
         return self.session._activity
 
     @property
-    def realtime(self) -> FakeRealtimeSession:
+    def realtime(self) -> Realtime:
         """The newest connection to the provider."""
         return self.model.sessions[-1]
 
@@ -213,7 +196,7 @@ class Harness:
         await self.session.aclose()
 
 
-def _session(model: FakeRealtimeModel) -> AgentSession[Any]:
+def _session(model: Model) -> AgentSession[Any]:
     # no voice activity detector and no timer of any kind, where the release lets one say so
     wanted: dict[str, Any] = {"vad": None, "user_away_timeout": None, "aec_warmup_duration": None}
     wanted["turn_handling"] = {"turn_detection": None}
@@ -221,27 +204,30 @@ def _session(model: FakeRealtimeModel) -> AgentSession[Any]:
     kind: type[AgentSession[Any]] = getattr(agents, "LiveSession", None) or agents.AgentSession
     known = inspect.signature(kind.__init__).parameters
     options = {name: value for name, value in wanted.items() if name in known}
-    return kind(llm=model, **options)
+    return kind(llm=cast(llm.RealtimeModel, model), **options)
 
 
 @asynccontextmanager
-async def running(
-    agent: Agent, *, model: FakeRealtimeModel | None = None
-) -> AsyncIterator[Harness]:
+async def running(agent: Agent, *, model: Model | None = None) -> AsyncIterator[Harness]:
     """Starts a session for ``agent`` and ends it again, with everything held released.
+
+    The provider is the fake one unless a model is given, or another backend is chosen with `over`.
 
     Raises:
         NotAtRest: If a task outlives the session, and nothing else went wrong before.
     """
     before = asyncio.all_tasks()
-    model = model or FakeRealtimeModel()
-    harness = Harness(_session(model), model)
-    try:
-        await harness.session.start(agent)
-        await idle()
-        yield harness
-    finally:
-        await harness.close()
+    async with AsyncExitStack() as stack:
+        if model is None:
+            chosen = backend.get()
+            model = await stack.enter_async_context(chosen()) if chosen else FakeRealtimeModel()
+        harness = Harness(_session(model), model)
+        try:
+            await harness.session.start(agent)
+            await idle()
+            yield harness
+        finally:
+            await harness.close()
     await idle()
     if left := asyncio.all_tasks() - before:
         raise NotAtRest(f"Left over: {', '.join(sorted(task.get_name() for task in left))}.")

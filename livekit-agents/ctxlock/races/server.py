@@ -32,6 +32,11 @@ class ServerConversation:
         self.items: list[llm.ChatItem] = []
         self.orphans: list[tuple[llm.ChatItem, str]] = []
 
+    @property
+    def tail_id(self) -> str | None:
+        """The id of the last item, if there is one."""
+        return self.items[-1].id if self.items else None
+
     def create(self, previous_id: str | None, item: llm.ChatItem) -> None:
         """Inserts an item behind another, or at the head when ``previous_id`` is None.
 
@@ -62,7 +67,7 @@ class ServerConversation:
 
     def append(self, item: llm.ChatItem) -> str | None:
         """Adds an item of the server's own making and returns the id of the one before it."""
-        previous_id = self.items[-1].id if self.items else None
+        previous_id = self.tail_id
         self.items.append(item)
         return previous_id
 

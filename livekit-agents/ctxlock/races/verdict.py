@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from livekit.agents import llm
 
+from .backend import Realtime
 from .engine import conversation_items
-from .fake_realtime import FakeRealtimeSession
 
 __all__ = ["HandoffCrash", "LostUpdate", "NotAtRest", "check", "name_items"]
 
@@ -51,7 +51,7 @@ def _name(item: llm.ChatItem, tools: dict[str, str]) -> str:
 
 
 def check(
-    realtime: FakeRealtimeSession,
+    realtime: Realtime,
     *,
     kept: Sequence[str] = (),
     gone: Sequence[str] = (),
@@ -103,7 +103,7 @@ def _disagreements(
     return found or [f"the agent's order is another: {order}"]
 
 
-def _story(realtime: FakeRealtimeSession) -> list[str]:
+def _story(realtime: Realtime) -> list[str]:
     """Who created and deleted what, for the reader of a failure."""
     known = {item.id: item for item in realtime.server.items}
     for push in realtime.pushes:
