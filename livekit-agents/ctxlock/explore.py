@@ -75,11 +75,12 @@ class Exploration:
         kinds = self.report["kinds"]
         title = f"{what} on livekit-agents {self.report['livekit_agents']}: violated of all"
         table = Table(title=title, box=box.SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
-        table.add_column("started first, then:", min_width=16)
-        for kind in kinds:
-            table.add_column(kind, justify="right", min_width=7)
-        for first in kinds:
-            table.add_row(first, *(_cell(cells.get((first, second))) for second in kinds))
+        table.add_column("started first")
+        for number in range(1, len(kinds) + 1):
+            table.add_column(f"then {number}", justify="right")
+        for number, first in enumerate(kinds, 1):
+            row = (_cell(cells.get((first, second))) for second in kinds)
+            table.add_row(f"{number} {first}", *row)
         return table
 
     def remarks(self) -> Iterator[str]:
@@ -117,9 +118,7 @@ class Exploration:
         )
         names = [f"disturbed {_SIZES.get(n, f'groups of {n}')}" for n in undisturbed]
         larger = _SIZES.get(size + 1, f"groups of {size + 1}")
-        return ", ".join(
-            [*names, f"{larger} and larger groups", "several disturbances at once"]
-        )
+        return ", ".join([*names, f"{larger} and larger groups", "several disturbances at once"])
 
     def _count(self, index: int) -> int:
         groups = self.report["groups"]

@@ -1,103 +1,32 @@
 """A real session with some operations to overlap, and the steps that are open at each moment.
 
 Every update is held until a step releases it, one item at a time, so that every point of
-acknowledgement is a step. Which operation a task or an update belongs to is told by a context
-variable, which asyncio hands on to whatever is started on an operation's behalf.
+acknowledgement is a step.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from livekit.agents import llm
 
 from .clock import VirtualLoop
+from .fake_realtime import FakeRealtimeSession
 from .harness import GatedTool, Harness, running
-from .history import Event
-from .operations import Effect, Operation, SessionStart
+from .operations import Operation
+from .progress import OwnedPush, Progress, on_behalf_of, owner
 from .push import Push
 from .scenario import agent_with, note
 from .verdict import name_items
 
-__all__ = ["LOCK", "Progress", "World"]
+__all__ = ["LOCK", "World"]
 
 LOCK = "_rt_chat_ctx_lock"
 """The lock's name, or its beginning, in an activity."""
 
-_owner: contextvars.ContextVar[str] = contextvars.ContextVar("owner", default="")
-
 Step = Callable[[], object]
-
-
-class _OwnedPush(Push):
-    """A held update that knows who sent it.
-
-    Attributes:
-        owner: The operation's name.
-        task: Who waits for the acknowledgement.
-        dropped: What the server will never see of it.
-        given_up: Whether its client no longer waits, though the server may still see it.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(held=True)
-        self.owner = _owner.get()
-        self.task = asyncio.current_task()
-        self.dropped: set[str] = set()
-        self.given_up = False
-
-    @property
-    def under_way(self) -> bool:
-        return bool(self.pending)
-
-    def drop(self) -> None:
-        self.dropped |= {operation.item_id for operation in self.pending}
-
-
-class Progress:
-    """How far an operation has come.
-
-    Attributes:
-        tasks: Those started on its behalf.
-        began: The step at which it started, or None.
-        ended: The step at which it was seen to be over, or None.
-        effect: What it should do.
-        certain: Whether it was left alone, so that it must take effect.
-    """
-
-    def __init__(self, operation: Operation) -> None:
-        self.operation = operation
-        self.tasks: list[asyncio.Task[Any]] = []
-        self.began: int | None = None
-        self.ended: int | None = None
-        self.effect = Effect()
-        self.certain = True
-
-    def overlaps_handoff(self, other: Progress) -> bool:
-        """Whether this is a handoff during which the other began."""
-        return (
-            isinstance(self.operation, SessionStart)
-            and self.began is not None
-            and other.began is not None
-            and self.began < other.began
-            and (self.ended is None or other.began <= self.ended)
-        )
-
-    def as_event(self) -> Event:
-        """The operation as part of a history."""
-        assert self.began is not None, "it has not been started"
-        return Event(
-            name=self.operation.name,
-            began=self.began,
-            ended=self.ended,
-            adds=self.effect.adds,
-            removes=self.effect.removes,
-            captured=self.effect.captured,
-            certain=self.certain,
-        )
 
 
 class World:
@@ -119,7 +48,7 @@ class World:
         self._loop = loop
         self._disturbances = disturbances
         self._step = 0
-        self._pushes: list[_OwnedPush] = []
+        self._pushes: list[OwnedPush] = []
         self._activities: list[Any] = []
         self._tools: list[GatedTool] = [t for o in operations for t in o.tools]
         self._closing = asyncio.Event()
@@ -132,11 +61,12 @@ class World:
         self._running = self._loop.create_task(self._run())
         self.talk = self._loop.complete(self._ready)
         for progress in sorted(self.progress, key=lambda p: p.operation.phase):
-            self._on_behalf(progress, self._complete, progress.operation.prepare(self.talk))
-        self.initial = name_items(self.talk.realtime.server.items)
-        self.talk.realtime.engine.new_push = self._hold
-        self.talk.realtime.instructions_gate.clear()
-        self.talk.realtime.instructions_entered.clear()
+            operation = progress.operation
+            on_behalf_of(operation.name, self._loop.complete, operation.prepare(self.talk))
+        self.initial = name_items(self.realtime.server.items)
+        self.realtime.engine.new_push = self._hold
+        self.realtime.instructions_gate.clear()
+        self.realtime.instructions_entered.clear()
 
     def close(self) -> None:
         """Ends the session.
@@ -145,7 +75,7 @@ class World:
             NotAtRest: If a task outlives it.
             Stuck: If it does not end.
         """
-        self.talk.realtime.engine.new_push = lambda: Push(held=False)
+        self.realtime.engine.new_push = lambda: Push(held=False)
         self._closing.set()
         self._loop.complete(self._running)
 
@@ -155,11 +85,11 @@ class World:
         for progress in self.progress:
             if progress.began is None:
                 steps[f"start {progress.operation.name}"] = lambda p=progress: self._start(p)  # type: ignore[misc]
-        sent = [push for push in self._pushes if push.under_way]
+        sent = [push for push in self._pushes if push.pending]
         for push in sent:
             late = "late " if push.settled else ""
             steps.setdefault(f"acknowledge {late}{push.owner}", lambda p=push: p.release(1))  # type: ignore[misc]
-        realtime = self.talk.realtime
+        realtime = self.realtime
         if realtime.instructions_entered.is_set():
             steps["acknowledge instructions"] = self._acknowledge_instructions
         if self.disturbed < self._disturbances:
@@ -184,6 +114,13 @@ class World:
                 progress.ended = self._step
 
     @property
+    def realtime(self) -> FakeRealtimeSession:
+        """The connection to the fake provider; a handoff keeps it."""
+        realtime = self.talk.realtime
+        assert isinstance(realtime, FakeRealtimeSession)
+        return realtime
+
+    @property
     def dropped(self) -> set[str]:
         """The ids of the items of which a disturbance kept something from the server."""
         return {item_id for push in self._pushes for item_id in push.dropped}
@@ -192,7 +129,7 @@ class World:
     def orphaned(self) -> list[llm.ChatItem]:
         """Items refused since the one before them had gone by a deletion that was given up on."""
         late = {item_id for push in self._pushes if push.given_up for item_id in push.deletes}
-        return [item for item, previous in self.talk.realtime.server.orphans if previous in late]
+        return [item for item, previous in self.realtime.server.orphans if previous in late]
 
     @property
     def held_locks(self) -> list[str]:
@@ -230,18 +167,18 @@ class World:
         progress.began = self._step
         start = progress.operation.start
         try:
-            progress.effect = self._on_behalf(progress, start, self.talk, self._tools)
+            progress.effect = on_behalf_of(progress.operation.name, start, self.talk, self._tools)
         except RuntimeError:  # a handoff is under way, and upstream takes nothing new meanwhile
             progress.ended = self._step
 
     def _acknowledge_instructions(self) -> None:
-        realtime = self.talk.realtime
+        realtime = self.realtime
         realtime.instructions_entered.clear()
         realtime.instructions_gate.set()
         # whoever comes next waits again
         self._loop.call_soon(realtime.instructions_gate.clear)
 
-    def _disturbing(self, push: _OwnedPush) -> dict[str, Step]:
+    def _disturbing(self, push: OwnedPush) -> dict[str, Step]:
         def reject() -> None:
             push.drop()
             push.reject()
@@ -275,24 +212,16 @@ class World:
 
     # -- who does what
 
-    def _on_behalf(self, progress: Progress, call: Callable[..., Any], *args: Any) -> Any:
-        context = contextvars.copy_context()
-        context.run(_owner.set, progress.operation.name)
-        return context.run(call, *args)
-
-    def _complete(self, work: Coroutine[Any, Any, None]) -> None:
-        self._loop.complete(work)
-
     def _hold(self) -> Push:
-        push = _OwnedPush()
+        push = OwnedPush()
         self._pushes.append(push)
         return push
 
     def _make_task(
-        self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **kwargs: Any
+        self, loop: asyncio.AbstractEventLoop, work: Any, **kwargs: Any
     ) -> asyncio.Task[Any]:
         task = asyncio.Task(work, loop=loop, **kwargs)
-        if progress := self._by_name.get(_owner.get()):
+        if progress := self._by_name.get(owner()):
             progress.tasks.append(task)
         return task
 
@@ -301,10 +230,10 @@ class World:
 
     def _waiters(self) -> Iterable[tuple[Progress, asyncio.Task[Any]]]:
         """Who waits for a lock, and can be cancelled."""
-        locks = [self.talk.realtime.engine.lock]
+        locks = [self.realtime.engine.lock]
         for activity in self._activities:
             locks += [v for name, v in vars(activity).items() if name.startswith(LOCK)]
-        waited = [waiter for lock in locks for waiter in lock._waiters or ()]  # type: ignore[attr-defined]
+        waited = [waiter for lock in locks for waiter in lock._waiters or ()]
         for progress in self.progress:
             for task in progress.tasks if progress.operation.cancellable else ():
                 if any(getattr(task, "_fut_waiter", None) is waiter for waiter in waited):
