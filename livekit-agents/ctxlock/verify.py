@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -177,24 +178,30 @@ def run_module(
         shutil.copytree(package / "races", copy / "races", ignore=ignored)
         shutil.copyfile(package / "__init__.py", copy / "__init__.py")
     said: list[str] = []
-    with subprocess.Popen(
-        [python, "-m", *command],
-        cwd=scratch,
-        env={**os.environ, "PYTHONPATH": str(scratch)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
+    # what it prints goes to a file, as a full pipe would stop it while its progress is read
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as printed,
+        subprocess.Popen(
+            [python, "-m", *command],
+            cwd=scratch,
+            env={**os.environ, "PYTHONPATH": str(scratch)},
+            stdout=printed,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        ) as process,
+    ):
+        assert process.stderr is not None
         for line in process.stderr:
             said.append(line.rstrip())
             on_line(line.rstrip())
-        printed = process.stdout.read()
+        process.wait()
+        printed.seek(0)
+        text = printed.read()
     if process.returncode != 0:
         last = next((line for line in reversed(said) if line), "they said nothing")
         raise CtxlockError(f"The races could not run with {python}: {last}")
-    return printed
+    return text
 
 
 def _run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Races:
