@@ -74,7 +74,8 @@ def _print(found: Exploration) -> None:
         out.print(remark, highlight=False)
     for test in found.replays():
         out.print(f"\n{test}", style="dim", highlight=False, markup=False, soft_wrap=True)
-    out.print(found.verdict, style=_COLOURS[found.verdict])
+    but = ", but for the known limits" if found.verdict == "linearizable" and found.limits else ""
+    out.print(f"{found.verdict}{but}", style=_COLOURS[found.verdict])
 
 
 def _environment(upstream: str | None, stock: str | None, scratch: Path) -> str:
