@@ -10,7 +10,8 @@ import sys
 import pytest
 from _realtime_support import VERSION, fails_on_stock, needs
 
-from ctxlock.races.explorer import LATE_DELETION, replay, run_schedule
+from ctxlock.races.explorer import replay, run_schedule
+from ctxlock.races.limits import LATE_ARRIVAL
 from ctxlock.races.operations import KINDS, kinds_of
 from ctxlock.races.releases import is_patched
 from ctxlock.races.search import Choose, follow
@@ -78,14 +79,14 @@ def test_patched_release_is_linearizable_under_every_disturbance(kinds: tuple[st
     assert found.schedules == 50
 
 
-def test_late_deletion_is_a_known_limit() -> None:
+def test_late_arrival_is_a_known_limit() -> None:
     choices = ["start deleting replacement 2", "start text turn 1"]
     choices.append("time out deleting replacement 2")
 
     def run(choose: Choose) -> str:
         return run_schedule(["text turn", "deleting replacement"], choose, 1).limit
 
-    assert follow(run, choices).result == LATE_DELETION
+    assert follow(run, choices).result == LATE_ARRIVAL
 
 
 @pytest.mark.parametrize("seed", ["0", "1"])
