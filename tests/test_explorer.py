@@ -104,3 +104,13 @@ def test_another_process_with_another_hash_seed_finds_the_same(seed: str) -> Non
     for both in (found, expected := here.as_json()):
         del both["seconds"]
     assert found == json.loads(json.dumps(expected))
+
+
+@fails_on_stock(before="1.8.9", raises=AssertionError)
+def test_a_late_update_from_a_stale_snapshot_is_no_known_limit() -> None:
+    group = Group(("tool output", "text turn"), 1)
+    steps = ["start tool output 1", "start text turn 2", "acknowledge tool output 1"]
+    outcome = follow(group.run, [*steps, "time out text turn 2"]).result
+    if outcome.limit:
+        pytest.fail("it is taken for one")
+    assert not outcome.problems
