@@ -18,7 +18,8 @@ nox.options.default_venv_backend = "none"
 PYTHONS = ("3.10", "3.13")
 MINORS = tomlkit.parse(Path("tools/minors.toml").read_text(encoding="utf-8")).unwrap()
 CI_MINORS = [f"minors({release})" for release in ("1.0.23", "1.8.8", "1.8.9")]
-nox.options.sessions = ["lint", "types", "patched_types", "tests", "pythons", *CI_MINORS]
+CI_SESSIONS = ["lint", "types", "patched_types", "tests", "explore", "matrix", "pythons"]
+nox.options.sessions = [*CI_SESSIONS, *CI_MINORS]
 
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
@@ -53,6 +54,21 @@ def patched_types(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """The whole suite on the patched release, each regression repeated."""
     session.run("pytest", "--repeat", REPEAT, *session.posargs)
+
+
+@nox.session
+def explore(session: nox.Session) -> None:
+    """Every schedule of pairs and triples: stock 1.8.8 and 1.8.9 are violated, patched is not."""
+    for stock in ("1.8.8", "1.8.9"):
+        command = ("ctxlock", "explore", "--depth", "3", "--stock", stock)
+        session.run(*command, *session.posargs, success_codes=[1])
+    session.run("ctxlock", "explore", "--depth", "3", *session.posargs)
+
+
+@nox.session
+def matrix(session: nox.Session) -> None:
+    """Leave each site bare, and try each wrong fix: what catches it?"""
+    session.run("python", "tools/matrix.py")
 
 
 @nox.session

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from ctxlock.races import clock  # noqa: F401  (before livekit.agents)
 from ctxlock.races.releases import Releases, installed, is_patched
 from ctxlock.races.verdict import LostUpdate
 

@@ -12,6 +12,7 @@ import pytest
 from cli import run
 
 from ctxlock import __main__ as command
+from ctxlock.console import out
 from ctxlock.errors import CtxlockError
 from ctxlock.syntax import TARGET
 from ctxlock.verify import Comparison, Outcome, Races
@@ -125,7 +126,7 @@ def test_verify_reports(
 
 
 def test_verify_leaves_out_what_does_not_apply(capsys: pytest.CaptureFixture[str]) -> None:
-    command.out.print(comparison("not applicable", "not applicable").table())
+    out.print(comparison("not applicable", "not applicable").table())
     printed = capsys.readouterr().out
     assert "another" in printed and "a race" not in printed
 

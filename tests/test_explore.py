@@ -1,42 +1,124 @@
-"""Every schedule of some pairs on the patched release; the seed of hashes makes no difference."""
-
 from __future__ import annotations
 
+import ast
+import io
 import json
-import os
-import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cli import run
+from rich.console import Console
 
-PAIRS = ("text turn,tool output", "tool output,spoken message")
-
-
-def explored(seed: str, *pairs: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "ctxlock.races.explore", "--depth", "2"]
-    command += [f"--only={pair}" for pair in pairs]
-    environment = {**os.environ, "PYTHONHASHSEED": seed}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    assert done.stdout, done.stderr
-    groups: list[dict[str, Any]] = json.loads(done.stdout)["groups"]
-    for group in groups:
-        del group["seconds"]
-    return groups
+from ctxlock import explore_command
+from ctxlock.explore import Exploration
+from ctxlock.runner import run_module
 
 
-@pytest.fixture(scope="module")
-def groups() -> list[dict[str, Any]]:
-    return explored("1", *PAIRS)
+def group(kinds: list[str], orders: dict[str, list[int]], **values: Any) -> dict[str, Any]:
+    given = {"disturbances": 1, "limits": {}, "replays": {}, "exhausted": False, "seconds": 1.0}
+    return {"kinds": kinds, "orders": orders, **given, **values}
 
 
-def test_no_schedule_loses_an_item(groups: list[dict[str, Any]]) -> None:
-    assert len(groups) == 2
-    for group in groups:
-        assert not group["exhausted"]
-        assert sum(counts[0] for counts in group["orders"].values()) > 10
-        assert sum(counts[1] for counts in group["orders"].values()) == 0, group["replays"]
+def exploration(*groups: dict[str, Any]) -> Exploration:
+    report = {
+        "format": 1,
+        "livekit_agents": "1.8.9",
+        "kinds": ["text turn", "tool output"],
+        "limits": {"late deletion": "It arrived late."},
+        "seconds": 2.0,
+        "groups": list(groups),
+    }
+    return Exploration.parse(json.dumps(report))
 
 
-def test_the_seed_of_hashes_makes_no_difference(groups: list[dict[str, Any]]) -> None:
-    assert explored("2", *PAIRS) == groups
+PAIR = ["text turn", "tool output"]
+CLEAN = group(PAIR, {"text turn > tool output": [3, 0, 0], "tool output > text turn": [1, 0, 0]})
+LIMITED = group(PAIR, {"text turn > tool output": [3, 0, 2]}, limits={"late deletion": 2})
+BAD = group(
+    PAIR,
+    {"text turn > tool output": [4, 2, 0]},
+    replays={"x is lost": ["start text turn 1", "start tool output 2"]},
+)
+ENDLESS = group(PAIR, {"text turn > tool output": [5, 0, 0]}, exhausted=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "code"),
+    [
+        pytest.param(exploration(CLEAN), "linearizable", 0, id="clean"),
+        pytest.param(exploration(CLEAN, LIMITED), "linearizable", 0, id="known-limit"),
+        pytest.param(exploration(CLEAN, BAD), "violated", 1, id="violated"),
+        pytest.param(exploration(ENDLESS, BAD), "violated", 1, id="violated-and-unknown"),
+        pytest.param(exploration(CLEAN, ENDLESS), "unknown", 3, id="unknown"),
+        pytest.param(exploration(), "unknown", 3, id="nothing"),
+    ],
+)
+def test_verdict_is_the_exit_code(
+    found: Exploration,
+    verdict: str,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(explore_command, "_environment", lambda *_: "python")
+    monkeypatch.setattr(explore_command, "run_module", lambda *_: json.dumps(found.report))
+    assert found.verdict == verdict
+    assert run("explore") == code
+    assert verdict in capsys.readouterr().out
+    assert run("explore", "--json") == code
+    assert json.loads(capsys.readouterr().out)["verdict"] == verdict
+
+
+def printed(found: Exploration) -> str:
+    text = io.StringIO()
+    console = Console(width=80, file=text)
+    for table in found.heat_maps():
+        console.print(table)
+    return text.getvalue()
+
+
+def test_heat_map_counts_by_the_first_two() -> None:
+    rows = printed(exploration(CLEAN, BAD)).splitlines()
+    [turn] = [row for row in rows if "1 text turn" in row]
+    assert turn.split()[-2:] == ["-", "2/7"]
+
+
+def test_triples_have_a_table_of_their_own() -> None:
+    triple = group([*PAIR, "text turn"], {"text turn > text turn > tool output": [9, 1, 0]})
+    assert printed(exploration(CLEAN, triple)).count("then 1") == 2
+
+
+def test_what_was_left_out_is_said() -> None:
+    triple = group([*PAIR, "text turn"], {"text turn > text turn > tool output": [9, 1, 0]})
+    triple["disturbances"] = 0
+    *_, last = exploration(CLEAN, triple).remarks()
+    assert "disturbed triples" in last and "groups of 4" in last
+
+
+def test_replay_is_a_test() -> None:
+    [text] = exploration(BAD).replays()
+    module = ast.parse(text)
+    assert "# x is lost" in text
+    assert any(isinstance(node, ast.FunctionDef) for node in module.body)
+
+
+def test_known_limits_are_explained() -> None:
+    assert any("It arrived late." in remark for remark in exploration(LIMITED).remarks())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--upstream", "1.8.9", "--stock", "1.8.9"], ["--depth", "1"], ["--jobs", "0"]],
+)
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explore", *arguments) == 2
+
+
+def test_more_than_a_pipe_holds_is_read(tmp_path: Path) -> None:
+    script = "import sys; print('x' * 300_000); print('done', file=sys.stderr)"
+    (tmp_path / "large.py").write_text(script, encoding="utf-8")
+    said: list[str] = []
+    assert len(run_module(sys.executable, tmp_path, ["large"], said.append)) == 300_001
+    assert said == ["done"]

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import signal
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from enum import IntEnum
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from . import PATCH_NUMBER
 from .audit import Audit, audit_path, audit_python, audit_wheel, site_table
+from .console import Exit, Release, err, fetch, out, scratch_folder, step
 from .errors import CtxlockError
-from .installer import Installer
-from .release import NEWEST_VERIFIED, parse
+from .explore_command import explore
 from .syntax import TARGET
 
 if TYPE_CHECKING:
-    from .upstream import Upstream
     from .verify import Comparison
 
 app = typer.Typer(
@@ -37,22 +31,6 @@ app = typer.Typer(
         "3 it could not be done or cannot be told."
     ),
 )
-out = Console()
-err = Console(stderr=True)
-
-
-class Exit(IntEnum):
-    """What a command's exit code means; 2 is a wrong usage, and typer's own."""
-
-    WELL = 0
-    HARM = 1
-    FAILED = 3
-
-
-Release = Annotated[
-    str | None,
-    typer.Option("--upstream", metavar="VERSION", help="The livekit-agents release to start from."),
-]
 
 
 def _print_version(wanted: bool) -> None:
@@ -137,8 +115,8 @@ def diff(upstream: Release = None) -> None:
     """
     from .patch import patch_source, unified_diff
 
-    with _scratch() as scratch:
-        before = _fetch(upstream, scratch).target
+    with scratch_folder() as scratch:
+        before = fetch(upstream, scratch).target
     after = patch_source(before, TARGET).source
     sys.stdout.buffer.writelines(unified_diff(before, after, TARGET))
 
@@ -163,9 +141,9 @@ def build(
 
     if upstream is not None and wheel is not None:
         raise typer.BadParameter("give one of --upstream and --wheel")
-    with _scratch() as scratch:
-        stock = _fetch(upstream, scratch) if wheel is None else read_wheel(wheel)
-        with _step("Patching it and writing the wheel"):
+    with scratch_folder() as scratch:
+        stock = fetch(upstream, scratch) if wheel is None else read_wheel(wheel)
+        with step("Patching it and writing the wheel"):
             overlay = build_overlay(stock, output)
     out.print(site_table(overlay.sites))
     out.print("\nFor a requirements file:", highlight=False)
@@ -198,17 +176,17 @@ def verify(
 
     if upstream is not None and wheel is not None:
         raise typer.BadParameter("give one of --upstream and --wheel")
-    with _scratch() as scratch:
+    with scratch_folder() as scratch:
         if wheel is not None:
             release = overlay_base(wheel)
         else:
             from .build import build_overlay
 
-            stock = _fetch(upstream, scratch / "stock")
+            stock = fetch(upstream, scratch / "stock")
             release = str(stock.version)
-            with _step("Patching it"):
+            with step("Patching it"):
                 wheel = build_overlay(stock, scratch).path
-        comparison = compare(release, wheel, scratch, _step)
+        comparison = compare(release, wheel, scratch, step)
     if json:
         print(comparison.as_json())
     else:
@@ -232,30 +210,7 @@ def _print_verdict(comparison: Comparison) -> None:
         out.print("Stock lost nothing either: this shows nothing.", style="yellow")
 
 
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="ctxlock-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
-
-
-@contextmanager
-def _step(what: str) -> Iterator[Callable[[str], None]]:
-    """Shows on stderr that a step is under way; yields a function that says how far it is."""
-    if not err.is_terminal:
-        err.print(f"{what} ...", highlight=False, soft_wrap=True)
-    with err.status(f"{what} ...") as status:
-        yield lambda detail: status.update(f"{what}: {detail}")
-
-
-def _fetch(upstream: str | None, folder: Path) -> Upstream:
-    """Fetches the stock release that was asked for, or the default one, and reads it."""
-    from .upstream import read_installed
-
-    release = NEWEST_VERIFIED if upstream is None else parse(upstream, "--upstream")
-    installer = Installer()
-    with _step(f"Fetching stock livekit-agents {release} with {installer.name}"):
-        installer.fetch(str(release), folder)
-        return read_installed([str(folder)])
+app.command()(explore)
 
 
 def main() -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,6 +16,7 @@ from rich.table import Table
 from .build import PROVENANCE
 from .errors import CtxlockError
 from .installer import Installer
+from .runner import run_module
 
 __all__ = ["Comparison", "Outcome", "Races", "compare", "overlay_base"]
 
@@ -173,47 +171,9 @@ def overlay_base(wheel: Path) -> str:
 
 
 def _run_races(python: str, scratch: Path, on_line: Callable[[str], None]) -> Races:
-    """Runs the races on the livekit-agents that `python` imports.
-
-    Args:
-        python: An interpreter that has livekit-agents; this tool need not be installed there.
-        scratch: A folder for a copy of the races, the only thing added to the module path.
-        on_line: Called with each line of progress.
-
-    Raises:
-        CtxlockError: They could not run at all.
-    """
-    package = Path(__file__).parent
-    copy = scratch / package.name
-    if not copy.exists():
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(package / "races", copy / "races", ignore=ignored)
-        shutil.copyfile(package / "__init__.py", copy / "__init__.py")
-    command = [python, "-m", "ctxlock.races", "--json", "--progress"]
-    environment = {**os.environ, "PYTHONPATH": str(scratch)}
-    said: list[str] = []
-    with subprocess.Popen(
-        command,
-        cwd=scratch,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        try:
-            for line in process.stderr:
-                said.append(line.rstrip())
-                on_line(line.rstrip())
-            printed = process.stdout.read()
-        except BaseException:
-            process.kill()  # else leaving this block would wait for its end
-            raise
-    if process.returncode != 0:
-        last = next((line for line in reversed(said) if line), "they said nothing")
-        raise CtxlockError(f"The races could not run with {python}: {last}")
-    report = json.loads(printed)
+    """Runs the races on the livekit-agents that `python` imports."""
+    command = ["ctxlock.races", "--json", "--progress"]
+    report = json.loads(run_module(python, scratch, command, on_line))
     results = report["results"]
     outcomes = {r["scenario"]: Outcome(r["outcome"], r["detail"] or "") for r in results}
     return Races(report["livekit_agents"], outcomes)

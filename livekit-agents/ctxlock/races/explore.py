@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from . import clock  # noqa: F401  (before livekit.agents)
-from .explorer import LIMITS
+from .limits import LIMITS
 from .operations import kinds_of
 from .releases import installed
 from .survey import BUDGET, Group, Tally, plan, tally, warm_up

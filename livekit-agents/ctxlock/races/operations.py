@@ -28,6 +28,11 @@ class Effect:
     removes: State = frozenset()
     captured: State | None = None
 
+    def deletes(self, name: str) -> bool:
+        """Whether it is the operation's business to delete that item."""
+        left_out = self.captured is not None and name not in self.captured
+        return left_out or name in self.removes
+
 
 def names_of(chat_ctx: llm.ChatContext) -> State:
     """The names of what a provider gets to see of a context."""

@@ -19,7 +19,6 @@ from .operations import Operation
 from .progress import OwnedPush, Progress, on_behalf_of, owner
 from .push import Push
 from .scenario import agent_with, note
-from .verdict import name_items
 
 __all__ = ["LOCK", "World"]
 
@@ -36,11 +35,19 @@ class World:
         loop: The loop; nothing else may run on it.
         operations: What is to overlap.
         disturbances: How many of them may be disturbed.
+
+    Attributes:
+        initial: What the model saw when the session was opened.
+        progress: How far each operation has come.
+        disturbed: How many disturbances there have been.
+        complaints: What the event loop complained of.
+        pushes: Every update since the session was opened.
     """
 
     def __init__(
         self, loop: VirtualLoop, operations: Sequence[Operation], disturbances: int
     ) -> None:
+        self.initial: list[llm.ChatItem] = []
         self.progress = [Progress(operation) for operation in operations]
         self.disturbed = 0
         self.complaints: list[str] = []
@@ -48,7 +55,7 @@ class World:
         self._loop = loop
         self._disturbances = disturbances
         self._step = 0
-        self._pushes: list[OwnedPush] = []
+        self.pushes: list[OwnedPush] = []
         self._activities: list[Any] = []
         self._tools: list[GatedTool] = [t for o in operations for t in o.tools]
         self._closing = asyncio.Event()
@@ -63,7 +70,7 @@ class World:
         for progress in sorted(self.progress, key=lambda p: p.operation.phase):
             operation = progress.operation
             on_behalf_of(operation.name, self._loop.complete, operation.prepare(self.talk))
-        self.initial = name_items(self.realtime.server.items)
+        self.initial = list(self.realtime.server.items)
         self.realtime.engine.new_push = self._hold
         self.realtime.instructions_gate.clear()
         self.realtime.instructions_entered.clear()
@@ -85,7 +92,7 @@ class World:
         for progress in self.progress:
             if progress.began is None:
                 steps[f"start {progress.operation.name}"] = lambda p=progress: self._start(p)  # type: ignore[misc]
-        sent = [push for push in self._pushes if push.pending]
+        sent = [push for push in self.pushes if push.pending]
         for push in sent:
             late = "late " if push.settled else ""
             steps.setdefault(f"acknowledge {late}{push.owner}", lambda p=push: p.release(1))  # type: ignore[misc]
@@ -123,13 +130,7 @@ class World:
     @property
     def dropped(self) -> set[str]:
         """The ids of the items of which a disturbance kept something from the server."""
-        return {item_id for push in self._pushes for item_id in push.dropped}
-
-    @property
-    def orphaned(self) -> list[llm.ChatItem]:
-        """Items refused since the one before them had gone by a deletion that was given up on."""
-        late = {item_id for push in self._pushes if push.given_up for item_id in push.deletes}
-        return [item for item, previous in self.realtime.server.orphans if previous in late]
+        return {item_id for push in self.pushes for item_id in push.dropped}
 
     @property
     def held_locks(self) -> list[str]:
@@ -214,7 +215,7 @@ class World:
 
     def _hold(self) -> Push:
         push = OwnedPush()
-        self._pushes.append(push)
+        self.pushes.append(push)
         return push
 
     def _make_task(

@@ -1,0 +1,65 @@
+"""What the commands share: where they print, how they exit, and how they show progress."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from .installer import Installer
+from .release import NEWEST_VERIFIED, parse
+
+if TYPE_CHECKING:
+    from .upstream import Upstream
+
+__all__ = ["Exit", "Release", "err", "fetch", "out", "scratch_folder", "step"]
+
+out = Console()
+err = Console(stderr=True)
+
+
+class Exit(IntEnum):
+    """What a command's exit code means; 2 is a wrong usage, and typer's own."""
+
+    WELL = 0
+    HARM = 1
+    FAILED = 3
+
+
+Release = Annotated[
+    str | None,
+    typer.Option("--upstream", metavar="VERSION", help="The livekit-agents release to start from."),
+]
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="ctxlock-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def step(what: str) -> Iterator[Callable[[str], None]]:
+    """Shows on stderr that a step is under way; yields a function that says how far it is."""
+    if not err.is_terminal:
+        err.print(f"{what} ...", highlight=False, soft_wrap=True)
+    with err.status(f"{what} ...") as status:
+        yield lambda detail: status.update(f"{what}: {detail}")
+
+
+def fetch(upstream: str | None, folder: Path) -> Upstream:
+    """Fetches the stock release that was asked for, or the default one, and reads it."""
+    from .upstream import read_installed
+
+    release = NEWEST_VERIFIED if upstream is None else parse(upstream, "--upstream")
+    installer = Installer()
+    with step(f"Fetching stock livekit-agents {release} with {installer.name}"):
+        installer.fetch(str(release), folder)
+        return read_installed([str(folder)])

@@ -1,0 +1,158 @@
+"""What an exploration of every schedule found, and how it is shown."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["Exploration"]
+
+_SIZES = {2: "pairs", 3: "triples"}
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """The report of `ctxlock.races.explore`, read."""
+
+    report: dict[str, Any]
+
+    @classmethod
+    def parse(cls, printed: str) -> Exploration:
+        """Reads what the exploration printed."""
+        return cls(json.loads(printed))
+
+    @property
+    def schedules(self) -> int:
+        """How many there were."""
+        return self._count(0)
+
+    @property
+    def violations(self) -> int:
+        """How many were violated."""
+        return self._count(1)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """How many came to each known limit."""
+        found: Counter[str] = Counter()
+        for group in self.report["groups"]:
+            found.update(group["limits"])
+        return dict(found)
+
+    @property
+    def unknown(self) -> list[str]:
+        """The groups whose budget ended before their schedules did."""
+        return [_named(group) for group in self.report["groups"] if group["exhausted"]]
+
+    @property
+    def verdict(self) -> str:
+        """``violated``, ``unknown`` or ``linearizable``."""
+        if self.violations:
+            return "violated"
+        return "unknown" if self.unknown or not self.schedules else "linearizable"
+
+    def heat_maps(self) -> Iterator[Table]:
+        """A table for each size of group: violated schedules, by the first two that started."""
+        for size in sorted({len(group["kinds"]) for group in self.report["groups"]}):
+            cells: dict[tuple[str, str], list[int]] = {}
+            for group in self.report["groups"]:
+                if len(group["kinds"]) == size:
+                    for order, counts in group["orders"].items():
+                        first, second = order.split(" > ")[:2]
+                        cell = cells.setdefault((first, second), [0, 0])
+                        cell[0] += counts[0]
+                        cell[1] += counts[1]
+            yield self._heat_map(_SIZES.get(size, f"groups of {size}"), cells)
+
+    def _heat_map(self, what: str, cells: dict[tuple[str, str], list[int]]) -> Table:
+        kinds = self.report["kinds"]
+        title = f"{what} on livekit-agents {self.report['livekit_agents']}: violated of all"
+        table = Table(title=title, box=box.SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
+        table.add_column("started first")
+        for number in range(1, len(kinds) + 1):
+            table.add_column(f"then {number}", justify="right")
+        for number, first in enumerate(kinds, 1):
+            row = (_cell(cells.get((first, second))) for second in kinds)
+            table.add_row(f"{number} {first}", *row)
+        return table
+
+    def remarks(self) -> Iterator[str]:
+        """What the heat maps do not say, in sentences."""
+        seconds = self.report["seconds"]
+        yield (
+            f"{self.schedules} schedules, {self.violations} of them violated, in {seconds:.0f} s: "
+            f"{self.schedules / max(seconds, 0.001):.0f} a second."
+        )
+        for limit, count in sorted(self.limits.items()):
+            yield f"Known limit, {limit}: {count} schedules. {self.report['limits'][limit]}"
+        for name in self.unknown:
+            yield f"Unknown: the budget ended before the schedules of {name} did."
+        yield f"Left out: {self._left_out()}."
+
+    def replays(self) -> Iterator[str]:
+        """For each known limit, and the first few violations, a test that replays the shortest."""
+        shortest: dict[str, tuple[int, str]] = {}
+        for group in self.report["groups"]:
+            for problem, choices in group["replays"].items():
+                test = (len(choices), _as_test(group["kinds"], choices, problem))
+                shortest[problem] = min(shortest.get(problem, test), test)
+        for limit in sorted(set(self.limits) & set(shortest)):
+            yield shortest.pop(limit)[1]
+        yield from (text for _, text in sorted(shortest.values())[:3])
+
+    def as_json(self) -> str:
+        """The report with its verdict, keys sorted."""
+        return json.dumps({"verdict": self.verdict, **self.report}, indent=2, sort_keys=True)
+
+    def _left_out(self) -> str:
+        size = max((len(group["kinds"]) for group in self.report["groups"]), default=1)
+        undisturbed = sorted(
+            {len(g["kinds"]) for g in self.report["groups"] if not g["disturbances"]}
+        )
+        names = [f"disturbed {_SIZES.get(n, f'groups of {n}')}" for n in undisturbed]
+        larger = _SIZES.get(size + 1, f"groups of {size + 1}")
+        return ", ".join([*names, f"{larger} and larger groups", "several disturbances at once"])
+
+    def _count(self, index: int) -> int:
+        groups = self.report["groups"]
+        return sum(counts[index] for group in groups for counts in group["orders"].values())
+
+
+def _named(group: dict[str, Any]) -> str:
+    return " + ".join(group["kinds"])
+
+
+def _cell(counts: list[int] | None) -> Text:
+    if counts is None:
+        return Text("-", style="dim")
+    schedules, violated = counts
+    share = violated / schedules
+    text = f"{violated}/{schedules}"
+    if not violated:
+        return Text(text, style="green")
+    return Text(text, style=f"white on rgb({95 + round(160 * share)},0,0)")
+
+
+def _as_test(kinds: list[str], choices: list[str], problem: str) -> str:
+    name = "_and_".join(kind.replace(" ", "_").replace("-", "_") for kind in kinds)
+    lines = [
+        "from ctxlock.races.explorer import replay",
+        "",
+        "",
+        f"def test_{name}() -> None:",
+        f"    # {problem}",
+        "    replay(",
+        *(f'        "{kind}",' for kind in kinds),
+        "        choices=[",
+        *(f'            "{choice}",' for choice in choices),
+        "        ],",
+        "    )",
+    ]
+    return "\n".join(lines)

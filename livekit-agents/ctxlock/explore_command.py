@@ -1,0 +1,121 @@
+"""The command `ctxlock explore`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .console import Exit, Release, err, fetch, out, scratch_folder, step
+from .explore import Exploration
+from .installer import Installer
+from .release import parse
+from .runner import run_module
+
+__all__ = ["explore"]
+
+_COLOURS = {"linearizable": "green", "violated": "red", "unknown": "yellow"}
+_EXITS = {"linearizable": Exit.WELL, "violated": Exit.HARM, "unknown": Exit.FAILED}
+
+
+def explore(
+    upstream: Release = None,
+    stock: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION", help="Explore this release as published, unpatched."),
+    ] = None,
+    depth: Annotated[
+        int, typer.Option(min=2, max=4, help="How many operations overlap at most.")
+    ] = 2,
+    full: Annotated[
+        bool, typer.Option("--full", help="Disturb groups of three and more, too.")
+    ] = False,
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Processes; by default as many as processors.")
+    ] = os.cpu_count() or 1,
+    budget: Annotated[
+        int, typer.Option(min=1, help="Schedules of one group, beyond which it is unknown.")
+    ] = 20_000,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, sorted, versioned.")] = False,
+) -> None:
+    """Run every schedule of overlapping updates, and judge each.
+
+    Each pair of operations is started and acknowledged in every possible order, undisturbed and
+    with each disturbance at each moment; with --depth 3 each triple too, undisturbed. The time is
+    virtual. A schedule is violated if no sequential order of its operations gives what the model
+    has in the end, or if the agent and the model disagree. It happens in a temporary environment;
+    yours is not touched.
+
+    Exit codes: 0 every schedule is linearizable, 1 one is violated, 2 wrong usage,
+    3 it could not be run, or not to its end.
+    """
+    if upstream is not None and stock is not None:
+        raise typer.BadParameter("give one of --upstream and --stock")
+    with scratch_folder() as scratch:
+        python = _environment(upstream, stock, scratch)
+        command = ["ctxlock.races.explore", "--progress", f"--depth={depth}", f"--jobs={jobs}"]
+        command += [f"--budget={budget}", *(["--full"] if full else [])]
+        found = Exploration.parse(_run(python, scratch / "races", command))
+    if json:
+        print(found.as_json())
+    else:
+        _print(found)
+    raise typer.Exit(_EXITS[found.verdict])
+
+
+def _print(found: Exploration) -> None:
+    for table in found.heat_maps():
+        out.print(table)
+        out.print()
+    for remark in found.remarks():
+        out.print(remark, highlight=False)
+    for test in found.replays():
+        out.print(f"\n{test}", style="dim", highlight=False, markup=False, soft_wrap=True)
+    but = ", but for the known limits" if found.verdict == "linearizable" and found.limits else ""
+    out.print(f"{found.verdict}{but}", style=_COLOURS[found.verdict])
+
+
+def _environment(upstream: str | None, stock: str | None, scratch: Path) -> str:
+    """Makes the environment to explore; returns its interpreter."""
+    installer = Installer()
+    if stock is not None:
+        release = str(parse(stock, "--stock"))
+        with step(f"Installing stock livekit-agents {release} with {installer.name}"):
+            python = installer.make_environment(scratch / "environment")
+            installer.install(python, f"livekit-agents=={release}")
+        return python
+    from .build import build_overlay
+
+    original = fetch(upstream, scratch / "stock")
+    with step("Patching it"):
+        wheel = build_overlay(original, scratch).path
+    with step(f"Installing it with {installer.name}"):
+        python = installer.make_environment(scratch / "environment")
+        installer.install(python, f"livekit-agents=={original.version}")
+        installer.replace(python, wheel)
+    return python
+
+
+def _run(python: str, scratch: Path, command: list[str]) -> str:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("groups, {task.fields[schedules]} schedules"),
+        TimeElapsedColumn(),
+    )
+    if not err.is_terminal:
+        err.print("Exploring ...", highlight=False)
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        bar = progress.add_task("Exploring", total=None, schedules="0")
+
+        def on_line(line: str) -> None:
+            groups, _, schedules = line.partition(" ")
+            done, _, total = groups.partition("/")
+            if done.isdigit() and total.isdigit():
+                progress.update(bar, completed=int(done), total=int(total), schedules=schedules)
+
+        return run_module(python, scratch, command, on_line)

@@ -1,0 +1,94 @@
+"""What a lock around the updates cannot mend, and how a schedule that comes to it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .engine import conversation_items
+from .history import Event, State
+from .judge import judge, unfinished
+from .operations import TextTurn
+from .push import Create
+from .verdict import name_items
+from .world import World
+
+__all__ = ["LATE_ARRIVAL", "LIMITS", "known_limit"]
+
+LATE_ARRIVAL = "late arrival"
+FAILED_REPLACEMENT = "failed replacement"
+DROPPED_TURN = "turn dropped by a handoff"
+LIMITS = {
+    LATE_ARRIVAL: (
+        "The client gave up on an update that arrived all the same; the next one, sent meanwhile, "
+        "counted on an item that it deletes, or on the place of one that it adds."
+    ),
+    FAILED_REPLACEMENT: (
+        "A replacement deleted what was added while it waited, and the next replacement, which "
+        "would have put it back, failed; with the agent its context stands."
+    ),
+    DROPPED_TURN: (
+        "A text turn that was queued while a handoff waited for the old agent's updates found the "
+        "session gone and failed an assertion; nothing of it had been sent."
+    ),
+}
+"""By name, in full sentences."""
+
+
+def known_limit(world: World, problems: Sequence[str]) -> str:
+    """The known limit that explains every one of the problems, if one does."""
+    dropped = {
+        f"{progress.operation.name} raised {error!r}"
+        for progress, error in world.errors()
+        if isinstance(progress.operation, TextTurn)
+        and any(other.overlaps_handoff(progress) for other in world.progress)
+        and repr(error) == "AssertionError('rt_session is not available')"
+    }
+    if dropped.issuperset(problems):
+        return DROPPED_TURN
+    if any(unfinished(world)):
+        return ""
+    missing, misplaced = _astray(world)
+    if (missing or misplaced) and not judge(world, missing, misplaced):
+        return LATE_ARRIVAL
+    overwritten = frozenset(_overwritten([progress.as_event() for progress in world.progress]))
+    return FAILED_REPLACEMENT if overwritten and not judge(world, overwritten) else ""
+
+
+def _overwritten(events: Sequence[Event]) -> Iterator[str]:
+    """What one replacement may delete, and another would have put back that failed."""
+    replacements = [event for event in events if event.captured is not None]
+    if all(event.certain for event in replacements):
+        return
+    for event in events:
+        for other in replacements:
+            if other.certain and other is not event and other.overlaps(event):
+                yield from event.adds - (other.captured or frozenset())
+
+
+def _astray(world: World) -> tuple[State, State]:
+    """The items that an update which arrived after its client had given up leads astray.
+
+    Returns:
+        Names of those that may be missing, as the late update deletes them, which is its
+        operation's business, or deletes what they were to stand behind; and of those that may be
+        misplaced, as they stand behind what it adds.
+    """
+    items = [*world.initial, *conversation_items(world.talk.local), *world.realtime.server.items]
+    for push in world.pushes:
+        items += push.creates
+    names = dict(zip((item.id for item in items), name_items(items), strict=True))
+    effects = {progress.operation.name: progress.effect for progress in world.progress}
+    missing: set[str] = set()
+    misplaced: set[str] = set()
+    for push in world.pushes:
+        if push.given_up:
+            missing |= {i for i in push.deletes if effects[push.owner].deletes(names[i])}
+            misplaced |= {item.id for item in push.creates}
+    for item, previous in world.realtime.server.orphans:  # in the order of their refusal
+        if previous in missing:
+            missing.add(item.id)
+    for push in world.pushes:
+        for operation in push.operations:
+            if isinstance(operation, Create) and operation.previous_id in misplaced:
+                misplaced.add(operation.item_id)
+    return frozenset(names[i] for i in missing), frozenset(names[i] for i in misplaced)

@@ -1,0 +1,68 @@
+"""Runs a module of the races with another interpreter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from .errors import CtxlockError
+
+__all__ = ["run_module"]
+
+
+def run_module(
+    python: str, scratch: Path, command: Sequence[str], on_line: Callable[[str], None]
+) -> str:
+    """Runs a module of the races on the livekit-agents that `python` imports.
+
+    Args:
+        python: An interpreter that has livekit-agents; this tool need not be installed there.
+        scratch: A folder for a copy of the races, the only thing added to the module path.
+        command: The module and its arguments.
+        on_line: Called with each line of progress.
+
+    Returns:
+        What it printed.
+
+    Raises:
+        CtxlockError: It could not run.
+    """
+    package = Path(__file__).parent
+    copy = scratch / package.name
+    if not copy.exists():
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(package / "races", copy / "races", ignore=ignored)
+        shutil.copyfile(package / "__init__.py", copy / "__init__.py")
+    said: list[str] = []
+    # what it prints goes to a file, as a full pipe would stop it while its progress is read
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as printed,
+        subprocess.Popen(
+            [python, "-m", *command],
+            cwd=scratch,
+            env={**os.environ, "PYTHONPATH": str(scratch)},
+            stdout=printed,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        ) as process,
+    ):
+        assert process.stderr is not None
+        try:
+            for line in process.stderr:
+                said.append(line.rstrip())
+                on_line(line.rstrip())
+            process.wait()
+        except BaseException:
+            process.kill()  # else leaving this block would wait for its end
+            raise
+        printed.seek(0)
+        text = printed.read()
+    if process.returncode != 0:
+        last = next((line for line in reversed(said) if line), "they said nothing")
+        raise CtxlockError(f"The races could not run with {python}: {last}")
+    return text

@@ -1,0 +1,132 @@
+"""Every site earns its lock: what catches a build with one site left bare, or with a wrong fix.
+
+``python tools/matrix.py`` makes each wrong version of the installed, patched livekit-agents in a
+temporary folder, runs the regressions and the explorer on it, and prints a table. Exit code 0: the
+patched release passes both, and each wrong version is caught by both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from mutants import mutants
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ctxlock.syntax import TARGET
+
+ROOT = Path(__file__).resolve().parent.parent
+
+REGRESSIONS = {
+    "replacement": "races::test_neither_update_loses[text-turn-during-a-replacement]",
+    "session start": "races::test_neither_update_loses[replacement-during-a-session-start]",
+    "spoken message": "races::test_neither_update_loses[text-turn-during-a-spoken-message]",
+    "text turn": "races::test_neither_update_loses[text-turn-during-a-tool-output]",
+    "never-played cleanup": (
+        "races::test_neither_update_loses[interrupted-tool-output-during-never-played-cleanup]"
+    ),
+    "interrupted tool outputs": (
+        "races::test_neither_update_loses[interrupted-tool-output-during-a-text-turn]"
+    ),
+    "tool outputs": "races::test_neither_update_loses[tool-output-during-a-replacement]",
+}
+"""The regression that names a site: it must be among those that fail when the site is bare."""
+
+
+@dataclass(frozen=True)
+class Caught:
+    """What caught a version: the regressions that failed, and how many schedules were violated."""
+
+    regressions: frozenset[str]
+    violated: int
+    schedules: int
+
+
+def examine(tree: Path) -> Caught:
+    """Runs the regressions and the explorer on the livekit-agents in a folder."""
+    paths = os.pathsep.join(map(str, (tree, ROOT / "livekit-agents")))
+    environment = {**os.environ, "PYTHONPATH": paths}
+    files = sorted(
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").glob("test_realtime_*.py")
+        if "engine" not in path.name
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", *files],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    if ran.returncode not in (0, 1):
+        raise RuntimeError(f"The regressions could not run:\n{ran.stdout}{ran.stderr}")
+    failed = re.findall(r"^(?:FAILED|ERROR) tests/test_realtime_(\S+)\.py(\S+)", ran.stdout, re.M)
+    explored = subprocess.run(
+        [sys.executable, "-m", "ctxlock.races.explore", "--clean"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    orders = [
+        o for group in json.loads(explored.stdout)["groups"] for o in group["orders"].values()
+    ]
+    return Caught(
+        frozenset(f"{module}{test}" for module, test in failed),
+        violated=sum(counts[1] for counts in orders),
+        schedules=sum(counts[0] for counts in orders),
+    )
+
+
+def main() -> int:
+    """Prints the table."""
+    spec = find_spec("livekit.agents")
+    assert spec is not None and spec.origin is not None
+    package = Path(spec.origin).parent
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
+    for column in ("version", "regressions that fail", "the one that names it", "schedules"):
+        table.add_column(column)
+    good = True
+    with tempfile.TemporaryDirectory(prefix="ctxlock-") as folder:
+        copy = Path(folder, "livekit", "agents")
+        shutil.copytree(package, copy)
+        file = Path(folder, TARGET)
+        patched = file.read_text(encoding="utf-8")
+        versions = [("patched", "", patched)]
+        versions += [(m.name, m.role, m.source) for m in mutants(patched, TARGET)]
+        for name, role, source in versions:
+            file.write_text(source, encoding="utf-8")
+            caught = examine(Path(folder))
+            naming = REGRESSIONS.get(role, "")
+            if name == "patched":
+                right = not caught.regressions and not caught.violated
+            else:
+                right = bool(caught.regressions and caught.violated)
+            right = right and (not naming or naming in caught.regressions)
+            good = good and right
+            table.add_row(
+                name,
+                f"{len(caught.regressions)}",
+                naming.partition("[")[2].rstrip("]").replace("-", " "),
+                f"{caught.violated} of {caught.schedules} violated",
+                style="" if right else "bold red",
+            )
+            print(f"{name}: {'as it should be' if right else 'WRONG'}", file=sys.stderr, flush=True)
+            if not right:
+                print("\n".join(sorted(caught.regressions)), file=sys.stderr)
+    Console(width=140 if not sys.stdout.isatty() else None).print(table)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
