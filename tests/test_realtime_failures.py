@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 from _realtime_support import fails_on_stock, needs
@@ -145,18 +146,26 @@ async def _session_start(talk: Harness, lookup: GatedTool) -> Push:
     return push
 
 
-SITES = [
-    pytest.param(_text_turn, id="text-turn"),
-    pytest.param(_tool_output, id="tool-output"),
-    pytest.param(_interrupted_tool_output, id="interrupted-tool-output", marks=needs("1.7.0")),
-    pytest.param(_cleanup, id="cleanup", marks=needs("1.7.0")),
-    pytest.param(_spoken_message, id="spoken-message", marks=needs("1.8.9")),
-    pytest.param(_session_start, id="session-start", marks=needs("1.5.3")),
-]
+SITES = {
+    _text_turn: "1.0.0",
+    _tool_output: "1.0.0",
+    _interrupted_tool_output: "1.7.0",
+    _cleanup: "1.7.0",
+    _spoken_message: "1.8.9",
+    _session_start: "1.5.3",
+}
+"""The ways to begin the update that fails, and since when there is each."""
 
 
-@pytest.mark.parametrize("how", ["rejected", "timed-out"])
-@pytest.mark.parametrize("begin", SITES)
+def _failing_sites() -> Iterator[object]:
+    for (begin, since), how in itertools.product(SITES.items(), ("rejected", "timed-out")):
+        if begin is _text_turn and how == "timed-out":
+            since = "1.2.0"  # until then nobody retrieves its task's error, and the loop complains
+        name = f"{begin.__name__.strip('_').replace('_', '-')}-{how}"
+        yield pytest.param(begin, how, id=name, marks=needs(since))
+
+
+@pytest.mark.parametrize(("begin", "how"), list(_failing_sites()))
 async def test_every_site_lets_go_of_the_lock(
     begin: Callable[[Harness, GatedTool], Awaitable[Push]], how: str
 ) -> None:

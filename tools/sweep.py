@@ -1,0 +1,135 @@
+"""Sweeps releases: fetches each, patches it, has the result judged, and records what was found.
+
+``python tools/sweep.py`` regenerates the table of releases; ``--check`` compares with it instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import TypeVar
+
+from packaging.version import Version
+from release_table import PAGE, TABLE, Release, SiteStates, dump, load, render
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ctxlock.errors import CtxlockError
+from ctxlock.installer import Installer
+from ctxlock.patch import patch_source
+from ctxlock.release import parse
+from ctxlock.sites import Site, find_sites
+from ctxlock.syntax import TARGET
+from ctxlock.upstream import read_installed
+
+__all__ = ["examine", "fetch", "main"]
+
+T = TypeVar("T")
+Key = TypeVar("Key")
+
+
+def fetch(release: str, folder: Path) -> bytes:
+    """Fetches a stock release into `folder`; returns its `agent_activity.py`.
+
+    Raises:
+        CtxlockError: It cannot be had, or is not what its RECORD says.
+    """
+    Installer().fetch(release, folder)
+    return read_installed([str(folder)]).target
+
+
+def examine(source: bytes, filename: str = TARGET) -> Release:
+    """Patches a stock `agent_activity.py` and says what there was to find.
+
+    Raises:
+        CtxlockError: It cannot be patched, or the result does not compile.
+    """
+    before = find_sites(source, filename)
+    patched = patch_source(source, filename)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # as old as the release is
+            compile(patched.source, filename, "exec", dont_inherit=True)
+    except SyntaxError as e:
+        raise CtxlockError(f"{filename} does not compile once it is patched: {e}.") from None
+    sites = tuple(
+        SiteStates(was.role, _state(was), _state(now))
+        for was, now in zip(before, patched.sites, strict=True)
+    )
+    return Release(hashlib.sha256(source).hexdigest(), sites)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description="Regenerates the table of releases.")
+    parser.add_argument("--check", action="store_true", help="compare with the table, write none")
+    parser.add_argument(
+        "release", nargs="*", help="sweep these alone, new ones included; default: all in the table"
+    )
+    given = parser.parse_args(argv)
+    try:
+        return _sweep([parse(text, "The argument") for text in given.release], given.check)
+    except CtxlockError as e:
+        print(f"sweep: {e}", file=sys.stderr)
+        return 3
+
+
+def _sweep(wanted: Sequence[Version], check: bool) -> int:
+    table = load(TABLE.read_text(encoding="utf-8"))
+    releases = sorted(wanted or table)
+    with _progress() as progress, tempfile.TemporaryDirectory(prefix="ctxlock-") as scratch:
+        workers = os.cpu_count() or 1
+        with ThreadPoolExecutor(workers) as threads:
+            jobs = {r: (fetch, str(r), Path(scratch, str(r))) for r in releases}
+            sources = _run(threads, jobs, progress, "fetched")
+        with ProcessPoolExecutor(workers) as processes:  # what is the same is patched once
+            same = {source: (examine, source) for source in sources.values()}
+            found = _run(processes, same, progress, "patched")
+    swept = {release: found[source] for release, source in sources.items()}
+    print(f"{len(releases)} releases swept, {len(found)} different contents.")
+    if not check:
+        table.update(swept)
+        TABLE.write_text(dump(table), encoding="utf-8", newline="\n")
+        PAGE.write_text(render(table), encoding="utf-8", newline="\n")
+        return 0
+    different = [str(release) for release in releases if table.get(release) != swept[release]]
+    if different:
+        print(f"These are not what the table says: {', '.join(different)}.", file=sys.stderr)
+    return 1 if different else 0
+
+
+def _state(site: Site) -> str:
+    return "unchecked" if site.rechecked is False else site.state
+
+
+def _run(
+    executor: Executor, jobs: dict[Key, tuple[object, ...]], progress: Progress, what: str
+) -> dict[Key, T]:
+    """Runs each job, a function and its arguments; the first that fails ends them all."""
+    futures = {executor.submit(*job): key for key, job in jobs.items()}  # type: ignore[arg-type]
+    task = progress.add_task(what, total=len(futures))
+    done: dict[Key, T] = {}
+    try:
+        for future in as_completed(futures):
+            done[futures[future]] = future.result()  # type: ignore[assignment]
+            progress.advance(task)
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        raise
+    return {key: done[key] for key in jobs}
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    return Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
