@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import nox
@@ -13,10 +14,12 @@ import tomlkit
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "none"
-nox.options.sessions = ["lint", "types", "patched_types", "tests", "stock", "pythons"]
 
 PYTHONS = ("3.10", "3.13")
-STOCK = ("1.8.8", "1.8.9")
+MINORS = tomlkit.parse(Path("tools/minors.toml").read_text(encoding="utf-8")).unwrap()
+CI_MINORS = [f"minors({release})" for release in ("1.0.23", "1.8.8", "1.8.9")]
+nox.options.sessions = ["lint", "types", "patched_types", "tests", *CI_MINORS, "pythons"]
+
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
 REPEAT = os.environ.get("CTXLOCK_REPEAT", "20")
@@ -53,19 +56,31 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
-@nox.parametrize("release", STOCK)
-def stock(session: nox.Session, release: str) -> None:
-    """The regressions on a stock release: the right ones fail, for the right reason."""
-    environment = Path(session.create_tmp(), "environment")
-    session.run("uv", "venv", "-q", "--clear", "-p", sys.executable, str(environment))
-    python = str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
-    session.run(
-        *("uv", "pip", "install", "-q", "-p", python, f"livekit-agents=={release}", *TEST_TOOLS)
-    )
-    session.run(
-        *(python, "-m", "pytest", "--repeat", REPEAT, *REALTIME, *session.posargs),
-        env={"PYTHONPATH": str(Path("livekit-agents").resolve())},
-    )
+@nox.parametrize("release", [nox.param(release, id=release) for release in MINORS])
+def minors(session: nox.Session, release: str) -> None:
+    """The regressions on a release, as published, where the right ones fail, and patched."""
+    wanted = MINORS[release]
+    scratch = Path(session.create_tmp()).resolve()
+    version = wanted.get("python")
+    interpreter = sys.executable if version is None else find_python(version) or version
+    python = make_environment(session, scratch / "environment", interpreter)
+    install = ("uv", "pip", "install", "-q", "-p", python)
+    newest = [f"--exclude-newer={date}"] if (date := wanted.get("exclude-newer")) else []
+    both = [f"{name}=={release}" for name in ("livekit-agents", "livekit-plugins-openai")]
+    with session.chdir(tempfile.gettempdir()):
+        # outside, so that uv does not find this project's pins, which are of another day
+        session.run(*install, *newest, *both, *TEST_TOOLS)
+    regressions(session, python, release)
+    wheel = build_wheel(session, release, scratch / "wheels")
+    session.run(*install, "--no-deps", "--reinstall", str(wheel))
+    session.run("ctxlock", "audit", "--python", python)
+    regressions(session, python, wheel.name.split("-")[1])
+
+
+@nox.session(default=False)
+def releases(session: nox.Session) -> None:
+    """Sweep every release and write the table of them; with `-- --check`, compare with it."""
+    session.run("python", "tools/sweep.py", *session.posargs)
 
 
 @nox.session
@@ -99,6 +114,34 @@ def pin(session: nox.Session) -> None:
     document["tool"]["uv"]["constraint-dependencies"] = pins
     pyproject.write_text(tomlkit.dumps(document), encoding="utf-8")
     session.run("uv", "lock")
+
+
+def make_environment(session: nox.Session, folder: Path, interpreter: str) -> str:
+    """A fresh environment; returns its Python."""
+    session.run("uv", "venv", "-q", "--clear", "-p", interpreter, str(folder))
+    return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def build_wheel(session: nox.Session, release: str, folder: Path) -> Path:
+    """The overlay wheel of a release, built as a user's installer builds it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    wish = ("-C", f"upstream={release}")
+    session.run("uv", "build", "-q", "--wheel", "livekit-agents", *wish, "-o", str(folder))
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def regressions(session: nox.Session, python: str, version: str) -> None:
+    """The regressions on the livekit-agents of an environment, which must be of that version."""
+    imports = (
+        "import importlib.metadata, livekit.agents.voice.agent_activity, livekit.plugins.openai\n"
+        f"assert importlib.metadata.version('livekit-agents') == {version!r}"
+    )
+    session.run(python, "-c", imports)
+    session.run(
+        *(python, "-m", "pytest", "-q", "--repeat", REPEAT, *REALTIME, *session.posargs),
+        env={"PYTHONPATH": str(Path("livekit-agents").resolve())},
+    )
 
 
 def find_python(version: str) -> str | None:

@@ -67,7 +67,7 @@ async def test_outputs_of_two_interrupted_responses_both_stay() -> None:
         await talk.expect(FIRST, SECOND)
 
 
-@fails_on_stock(before="1.2.0")  # later ones have the output wait for its turn to speak
+@fails_on_stock(before="1.2.15")  # later ones have the output wait for its turn to speak
 async def test_tool_output_waits_for_a_text_turn_and_both_stay() -> None:
     first = GatedTool("first")
     async with running(agent_with(first)) as talk:

@@ -24,6 +24,10 @@ class NotUnderstood(CtxlockError):
         self.reason = reason
         super().__init__(f"{filename}:{line}: {reason}")
 
+    def __reduce__(self) -> tuple[type[NotUnderstood], tuple[str, int, str]]:
+        """Lets another process raise it."""
+        return type(self), (self.filename, self.line, self.reason)
+
 
 class NothingToGuard(CtxlockError):
     """Every site of this release is guarded already, so the stock release suffices."""
