@@ -1,0 +1,245 @@
+"""Edits of a method's text, for fuzzing: some keep its structure, some may break it.
+
+An edit takes the method, written from column 0, and returns it edited. It works on lines, so that
+formatting and comments stay as they were.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from textwrap import indent
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+__all__ = ["breaking", "keeping"]
+
+T = TypeVar("T")
+Edit = Callable[[st.DrawFn, str], str]
+
+HOT = ("_rt_session.", "_rt_chat_ctx_lock")
+"""What the statements contain that matter most."""
+
+LINES = (
+    *("await tool()", "log()", "return", "raise ValueError", "pass", "yield"),
+    *("session = self._rt_session", "push = self._rt_session.update_chat_ctx"),
+    *("kept = self._rt_session.chat_ctx", "self.kept = self._rt_session.chat_ctx.copy()"),
+    *("chat_ctx = self._rt_session.chat_ctx.copy()", "chat_ctx = chat_ctx.copy()"),
+    *("self.kept = chat_ctx", "kept = chat_ctx", "chat_ctx.items.append(await tool())"),
+    *("await self._rt_session.update_chat_ctx(chat_ctx)", "chat_ctx.items.append(1)"),
+    *("await session.update_chat_ctx(chat_ctx)", "await push(chat_ctx)"),
+    "await asyncio.gather(self._rt_session.update_chat_ctx(chat_ctx))",
+    "await getattr(self._rt_session, 'update_chat_ctx')(chat_ctx)",
+    "asyncio.create_task(self._rt_session.update_chat_ctx(chat_ctx))",
+    "later = lambda: self._rt_session.update_chat_ctx(chat_ctx)",
+    "if self._rt_session is None:\n    return",
+    "self._rt_session = None",
+    "global chat_ctx",
+)
+
+BLOCKS = (
+    *(("if other:", ""), ("if self._rt_session is not None:", ""), ("for _ in range(2):", "")),
+    *(("try:", "except ValueError:\n    log()"), ("try:", "finally:\n    log()")),
+    *(("try:\n    pass\nfinally:", ""), ("while other:", "    break"), ("with keep():", "")),
+    *(("async with self._lock:", ""), ("async with self._rt_chat_ctx_lock:", "")),
+    *(("async def later():", "await later()"), ("async def later(self):", "await later(self)")),
+    *(("class Inner:", ""), ("def later():", "later()")),
+)
+
+REPLACED = (
+    *((".copy()", ""), (".copy()", ".copy"), ("await ", ""), ("async ", "")),
+    *(("self._rt_session", "session"), ("self._rt_session", "(s := self._rt_session)")),
+    *(("_rt_session", "_other_session"), ("self._rt_session.chat_ctx", "self._agent.chat_ctx")),
+    *(("update_chat_ctx(", "update_chat_ctx(*"), ("chat_ctx)", "chat_ctx.copy())")),
+    *(("chat_ctx)", "self._rt_session.chat_ctx)"), ("chat_ctx)", "chat_ctx); log()")),
+    *(("chat_ctx)", "await tool())"), ("chat_ctx =", "chat_ctx = kept ="), ("self.", "this.")),
+    *((" is not None", ""), (" is not None", " is None"), ("_rt_chat_ctx_lock", "_lock")),
+)
+
+
+def keeping(draw: st.DrawFn, method: str) -> str:
+    """An edit after which the method's spans are what they were."""
+    return draw(st.sampled_from(_KEEPING))(draw, method)
+
+
+def breaking(draw: st.DrawFn, method: str) -> str:
+    """An edit after which they may be anything, and the text perhaps no Python."""
+    return draw(st.sampled_from(_BREAKING))(draw, method)
+
+
+# Where.
+
+
+def _function(method: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
+    (function,) = ast.parse(method).body
+    assert isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+    return function
+
+
+def _blocks(node: ast.AST) -> Iterator[Sequence[ast.stmt]]:
+    """Every list of statements below `node`."""
+    for child in ast.walk(node):
+        for _, value in ast.iter_fields(child):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                yield value
+
+
+def _span(statement: ast.stmt) -> tuple[int, int]:
+    """Its lines, as a slice; decorators are part of a definition."""
+    decorators = getattr(statement, "decorator_list", [])
+    first = min([statement.lineno, *(d.lineno for d in decorators)])
+    assert statement.end_lineno is not None
+    return first - 1, statement.end_lineno
+
+
+def _pick(draw: st.DrawFn, method: str, longest: int = 1) -> tuple[int, int, str]:
+    """One statement, or a few in a row, and their indentation: mostly ones that matter."""
+    lines = method.split("\n")
+    places = [(block, at) for block in _blocks(_function(method)) for at in range(len(block))]
+
+    def matters(place: tuple[Sequence[ast.stmt], int]) -> bool:
+        block, at = place
+        first, last = _span(block[at])
+        return last - first < 12 and any(hot in "\n".join(lines[first:last]) for hot in HOT)
+
+    hot = [place for place in places if matters(place)]
+    block, at = _one(draw, hot if hot and draw(st.integers(0, 3)) else places)
+    many = draw(st.integers(1, min(longest, len(block) - at)))
+    first, last = _span(block[at])[0], _span(block[at + many - 1])[1]
+    return first, last, " " * block[at].col_offset
+
+
+def _one(draw: st.DrawFn, places: Sequence[T]) -> T:
+    return places[draw(st.integers(0, len(places) - 1))]
+
+
+def _put(lines: list[str], at: int, text: str, margin: str) -> str:
+    lines[at:at] = indent(text, margin).split("\n")
+    return "\n".join(lines)
+
+
+# What may break it.
+
+
+def _insert(draw: st.DrawFn, method: str) -> str:
+    first, last, margin = _pick(draw, method)
+    at = draw(st.sampled_from([first, last]))
+    return _put(method.split("\n"), at, draw(st.sampled_from(LINES)), margin)
+
+
+def _wrap(draw: st.DrawFn, method: str) -> str:
+    first, last, margin = _pick(draw, method, longest=4)
+    lines = method.split("\n")
+    head, tail = draw(st.sampled_from(BLOCKS))
+    wrapped = [indent(head, margin), indent("\n".join(lines[first:last]), "    ")]
+    lines[first:last] = [*wrapped, indent(tail, margin)]
+    return "\n".join(lines)
+
+
+def _remove(draw: st.DrawFn, method: str) -> str:
+    first, last, margin = _pick(draw, method)
+    lines = method.split("\n")
+    lines[first:last] = [f"{margin}pass"]
+    return "\n".join(lines)
+
+
+def _unwrap(draw: st.DrawFn, method: str) -> str:
+    first, _, margin = _pick(draw, method)
+    lines = method.split("\n")
+    lines[first] = f"{margin}if other:" if lines[first].endswith(":") else f"{margin}log()"
+    return "\n".join(lines)
+
+
+def _move(draw: st.DrawFn, method: str) -> str:
+    first, last, margin = _pick(draw, method, longest=2)
+    lines = method.split("\n")
+    moved = "\n".join(line.removeprefix(margin) for line in lines[first:last])
+    lines[first:last] = [f"{margin}pass", *[""] * (last - first - 1)]
+    at, end, margin = _pick(draw, "\n".join(lines))
+    return _put(lines, draw(st.sampled_from([at, end])), moved, margin)
+
+
+def _repeat(draw: st.DrawFn, method: str) -> str:
+    first, last, margin = _pick(draw, method, longest=2)
+    lines = method.split("\n")
+    copied = "\n".join(line.removeprefix(margin) for line in lines[first:last])
+    return _put(lines, last, copied, margin)
+
+
+def _replace(draw: st.DrawFn, method: str) -> str:
+    first, last, _ = _pick(draw, method)
+    lines = method.split("\n")
+    text = "\n".join(lines[first:last])
+    found = [pair for pair in REPLACED if pair[0] in text]
+    old, new = draw(st.sampled_from(found or [("", "")]))
+    lines[first:last] = text.replace(old, new).split("\n")
+    return "\n".join(lines)
+
+
+def _alias(draw: st.DrawFn, method: str) -> str:
+    edited = _replace_all(draw, method, "self._rt_session.", "session.")
+    return _put(edited.split("\n"), _start(edited), "session = self._rt_session", "    ")
+
+
+def _replace_all(draw: st.DrawFn, method: str, old: str, new: str) -> str:
+    first, last, _ = _pick(draw, method)
+    lines = method.split("\n")
+    lines[first:last] = [line.replace(old, new) for line in lines[first:last]]
+    return "\n".join(lines)
+
+
+# What keeps it.
+
+
+def _start(method: str) -> int:
+    """The line, from 0, of the first statement behind a docstring."""
+    body = _function(method).body
+    return _span(body[ast.get_docstring(_function(method)) is not None])[0]
+
+
+def _comment(draw: st.DrawFn, method: str) -> str:
+    first, _, margin = _pick(draw, method)
+    return _put(method.split("\n"), first, draw(st.sampled_from(["# why", "", "# päivä"])), margin)
+
+
+def _trailing_comment(draw: st.DrawFn, method: str) -> str:
+    _, last, _ = _pick(draw, method)
+    lines = method.split("\n")
+    lines[last - 1] += "  # so"
+    return "\n".join(lines)
+
+
+def _first_statement(draw: st.DrawFn, method: str) -> str:
+    return _put(method.split("\n"), _start(method), "log()", "    ")
+
+
+def _decorate(draw: st.DrawFn, method: str) -> str:
+    return f"@keep({draw(st.sampled_from(['', 'log', 'a=1']))})\n{method}"
+
+
+def _rename(draw: st.DrawFn, method: str) -> str:
+    function = _function(method)
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    fixed = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
+    for node in ast.walk(function):
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            fixed.update(node.names)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            fixed.add(node.name)
+        elif isinstance(node, ast.JoinedStr):  # positions inside are wrong before Python 3.12
+            fixed.update(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
+    bound = {n.id for n in names if isinstance(n.ctx, ast.Store)} - fixed
+    old = draw(st.sampled_from(sorted(bound) or ["log"]))
+    lines = [line.encode() for line in method.split("\n")]
+    places = {(n.lineno - 1, n.col_offset) for n in names if n.id == old}
+    for row, column in sorted(places, reverse=True):
+        line = lines[row]
+        lines[row] = line[:column] + b"renamed" + line[column + len(old.encode()) :]
+    return b"\n".join(lines).decode()
+
+
+_KEEPING: tuple[Edit, ...] = (_comment, _trailing_comment, _first_statement, _decorate, _rename)
+_BREAKING: tuple[Edit, ...] = (
+    *(_insert, _insert, _wrap, _wrap, _remove, _unwrap, _move, _repeat, _replace, _replace, _alias),
+)
