@@ -64,15 +64,12 @@ def minors(session: nox.Session, release: str) -> None:
     version = wanted.get("python")
     interpreter = sys.executable if version is None else find_python(version) or version
     python = make_environment(session, scratch / "environment", interpreter)
-    install = ("uv", "pip", "install", "-q", "-p", python)
     newest = [f"--exclude-newer={date}"] if (date := wanted.get("exclude-newer")) else []
     both = [f"{name}=={release}" for name in ("livekit-agents", "livekit-plugins-openai")]
-    with session.chdir(tempfile.gettempdir()):
-        # outside, so that uv does not find this project's pins, which are of another day
-        session.run(*install, *newest, *both, *TEST_TOOLS)
+    install(session, python, *newest, *both, *TEST_TOOLS)
     regressions(session, python, release)
     wheel = build_wheel(session, release, scratch / "wheels")
-    session.run(*install, "--no-deps", "--reinstall", str(wheel))
+    install(session, python, "--no-deps", "--reinstall", str(wheel))
     session.run("ctxlock", "audit", "--python", python)
     regressions(session, python, wheel.name.split("-")[1])
 
@@ -81,6 +78,31 @@ def minors(session: nox.Session, release: str) -> None:
 def releases(session: nox.Session) -> None:
     """Sweep every release and write the table of them; with `-- --check`, compare with it."""
     session.run("python", "tools/sweep.py", *session.posargs)
+
+
+@nox.session(default=False)
+@nox.parametrize("release", [nox.param(release, id=release) for release in ("1.8.8", "1.8.9")])
+def benchmarks(session: nox.Session, release: str) -> None:
+    """What the lock costs: stock and patched in turns, as ratios."""
+    scratch = Path(session.create_tmp()).resolve()
+    wheel = build_wheel(session, release, scratch / "wheels")
+    pythons = []
+    for name, wish in (("stock", f"livekit-agents=={release}"), ("patched", str(wheel))):
+        python = make_environment(session, scratch / name, sys.executable)
+        install(session, python, "--compile-bytecode", wish)
+        pythons.append(python)
+    session.run(
+        *("python", "benchmarks/compare.py", *pythons, "--release", release, *session.posargs)
+    )
+
+
+@nox.session(default=False)
+def fuzz(session: nox.Session) -> None:
+    """Ten times as many edits of real methods as the tests make."""
+    session.run(
+        *("pytest", "tests/test_rewrite_fuzz_releases.py", *session.posargs),
+        env={"CTXLOCK_FUZZ": os.environ.get("CTXLOCK_FUZZ", "2000")},
+    )
 
 
 @nox.session
@@ -120,6 +142,12 @@ def make_environment(session: nox.Session, folder: Path, interpreter: str) -> st
     """A fresh environment; returns its Python."""
     session.run("uv", "venv", "-q", "--clear", "-p", interpreter, str(folder))
     return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def install(session: nox.Session, python: str, *wishes: str) -> None:
+    """Installs for that Python, and not by this project's pins, which are of another day."""
+    with session.chdir(tempfile.gettempdir()):  # where uv does not find them
+        session.run("uv", "pip", "install", "-q", "-p", python, *wishes)
 
 
 def build_wheel(session: nox.Session, release: str, folder: Path) -> Path:

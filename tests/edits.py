@@ -9,14 +9,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from textwrap import indent
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
 __all__ = ["breaking", "keeping"]
 
 T = TypeVar("T")
-Edit = Callable[[st.DrawFn, str], str]
+Draw = Callable[..., Any]
+Edit = Callable[[Draw, str], str]
 
 HOT = ("_rt_session.", "_rt_chat_ctx_lock")
 """What the statements contain that matter most."""
@@ -58,14 +59,16 @@ REPLACED = (
 )
 
 
-def keeping(draw: st.DrawFn, method: str) -> str:
+def keeping(draw: Draw, method: str) -> str:
     """An edit after which the method's spans are what they were."""
-    return draw(st.sampled_from(_KEEPING))(draw, method)
+    edit: Edit = draw(st.sampled_from(_KEEPING))
+    return edit(draw, method)
 
 
-def breaking(draw: st.DrawFn, method: str) -> str:
+def breaking(draw: Draw, method: str) -> str:
     """An edit after which they may be anything, and the text perhaps no Python."""
-    return draw(st.sampled_from(_BREAKING))(draw, method)
+    edit: Edit = draw(st.sampled_from(_BREAKING))
+    return edit(draw, method)
 
 
 # Where.
@@ -93,7 +96,7 @@ def _span(statement: ast.stmt) -> tuple[int, int]:
     return first - 1, statement.end_lineno
 
 
-def _pick(draw: st.DrawFn, method: str, longest: int = 1) -> tuple[int, int, str]:
+def _pick(draw: Draw, method: str, longest: int = 1) -> tuple[int, int, str]:
     """One statement, or a few in a row, and their indentation: mostly ones that matter."""
     lines = method.split("\n")
     places = [(block, at) for block in _blocks(_function(method)) for at in range(len(block))]
@@ -110,7 +113,7 @@ def _pick(draw: st.DrawFn, method: str, longest: int = 1) -> tuple[int, int, str
     return first, last, " " * block[at].col_offset
 
 
-def _one(draw: st.DrawFn, places: Sequence[T]) -> T:
+def _one(draw: Draw, places: Sequence[T]) -> T:
     return places[draw(st.integers(0, len(places) - 1))]
 
 
@@ -122,13 +125,13 @@ def _put(lines: list[str], at: int, text: str, margin: str) -> str:
 # What may break it.
 
 
-def _insert(draw: st.DrawFn, method: str) -> str:
+def _insert(draw: Draw, method: str) -> str:
     first, last, margin = _pick(draw, method)
     at = draw(st.sampled_from([first, last]))
     return _put(method.split("\n"), at, draw(st.sampled_from(LINES)), margin)
 
 
-def _wrap(draw: st.DrawFn, method: str) -> str:
+def _wrap(draw: Draw, method: str) -> str:
     first, last, margin = _pick(draw, method, longest=4)
     lines = method.split("\n")
     head, tail = draw(st.sampled_from(BLOCKS))
@@ -137,21 +140,21 @@ def _wrap(draw: st.DrawFn, method: str) -> str:
     return "\n".join(lines)
 
 
-def _remove(draw: st.DrawFn, method: str) -> str:
+def _remove(draw: Draw, method: str) -> str:
     first, last, margin = _pick(draw, method)
     lines = method.split("\n")
     lines[first:last] = [f"{margin}pass"]
     return "\n".join(lines)
 
 
-def _unwrap(draw: st.DrawFn, method: str) -> str:
+def _unwrap(draw: Draw, method: str) -> str:
     first, _, margin = _pick(draw, method)
     lines = method.split("\n")
     lines[first] = f"{margin}if other:" if lines[first].endswith(":") else f"{margin}log()"
     return "\n".join(lines)
 
 
-def _move(draw: st.DrawFn, method: str) -> str:
+def _move(draw: Draw, method: str) -> str:
     first, last, margin = _pick(draw, method, longest=2)
     lines = method.split("\n")
     moved = "\n".join(line.removeprefix(margin) for line in lines[first:last])
@@ -160,14 +163,14 @@ def _move(draw: st.DrawFn, method: str) -> str:
     return _put(lines, draw(st.sampled_from([at, end])), moved, margin)
 
 
-def _repeat(draw: st.DrawFn, method: str) -> str:
+def _repeat(draw: Draw, method: str) -> str:
     first, last, margin = _pick(draw, method, longest=2)
     lines = method.split("\n")
     copied = "\n".join(line.removeprefix(margin) for line in lines[first:last])
     return _put(lines, last, copied, margin)
 
 
-def _replace(draw: st.DrawFn, method: str) -> str:
+def _replace(draw: Draw, method: str) -> str:
     first, last, _ = _pick(draw, method)
     lines = method.split("\n")
     text = "\n".join(lines[first:last])
@@ -177,12 +180,12 @@ def _replace(draw: st.DrawFn, method: str) -> str:
     return "\n".join(lines)
 
 
-def _alias(draw: st.DrawFn, method: str) -> str:
+def _alias(draw: Draw, method: str) -> str:
     edited = _replace_all(draw, method, "self._rt_session.", "session.")
     return _put(edited.split("\n"), _start(edited), "session = self._rt_session", "    ")
 
 
-def _replace_all(draw: st.DrawFn, method: str, old: str, new: str) -> str:
+def _replace_all(draw: Draw, method: str, old: str, new: str) -> str:
     first, last, _ = _pick(draw, method)
     lines = method.split("\n")
     lines[first:last] = [line.replace(old, new) for line in lines[first:last]]
@@ -198,27 +201,27 @@ def _start(method: str) -> int:
     return _span(body[ast.get_docstring(_function(method)) is not None])[0]
 
 
-def _comment(draw: st.DrawFn, method: str) -> str:
+def _comment(draw: Draw, method: str) -> str:
     first, _, margin = _pick(draw, method)
     return _put(method.split("\n"), first, draw(st.sampled_from(["# why", "", "# päivä"])), margin)
 
 
-def _trailing_comment(draw: st.DrawFn, method: str) -> str:
+def _trailing_comment(draw: Draw, method: str) -> str:
     _, last, _ = _pick(draw, method)
     lines = method.split("\n")
     lines[last - 1] += "  # so"
     return "\n".join(lines)
 
 
-def _first_statement(draw: st.DrawFn, method: str) -> str:
+def _first_statement(draw: Draw, method: str) -> str:
     return _put(method.split("\n"), _start(method), "log()", "    ")
 
 
-def _decorate(draw: st.DrawFn, method: str) -> str:
+def _decorate(draw: Draw, method: str) -> str:
     return f"@keep({draw(st.sampled_from(['', 'log', 'a=1']))})\n{method}"
 
 
-def _rename(draw: st.DrawFn, method: str) -> str:
+def _rename(draw: Draw, method: str) -> str:
     function = _function(method)
     names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
     fixed = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import packages
 import pytest
@@ -19,6 +18,7 @@ from ctxlock.errors import CtxlockError
 from ctxlock.installer import Installer
 from ctxlock.patch import Patched
 from ctxlock.release import NEWEST_VERIFIED, OLDEST
+from ctxlock.syntax import TARGET
 
 RELEASES = load(TABLE.read_text(encoding="utf-8"))
 FINAL = sorted(version for version in RELEASES if not version.is_prerelease)
@@ -122,13 +122,13 @@ class Swept:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.table, self.page = folder / "releases.json", folder / "releases.md"
         self.write({Version("1.9.0"): FOUND, Version("1.9.1"): FOUND})
-        self.files = packages.release
+        self.changes: packages.Files = {}
         monkeypatch.setattr(sweep, "TABLE", self.table)
         monkeypatch.setattr(sweep, "PAGE", self.page)
         monkeypatch.setattr(Installer, "fetch", self.fetch)
 
     def fetch(self, release: str, folder: Path) -> None:
-        packages.install(folder, self.files(release))
+        packages.install(folder, packages.release(release) | self.changes)
 
     def write(self, table: release_table.Table) -> None:
         self.table.write_text(dump(table), encoding="utf-8")
@@ -167,11 +167,8 @@ def test_a_check_writes_nothing(swept: Swept, capsys: pytest.CaptureFixture[str]
 
 
 def test_one_that_fails_ends_it(swept: Swept, capsys: pytest.CaptureFixture[str]) -> None:
-    def without_a_class(version: str) -> Any:
-        return packages.release(version) | {packages.TARGET: b"x = 1\n"}
-
     before = swept.read()
-    swept.files = without_a_class
+    swept.changes[TARGET] = b"x = 1\n"
     assert sweep.main([]) == 3
     assert "sweep: " in (said := capsys.readouterr().err)
     assert "There is no class AgentActivity" in said

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from activity import HEAD, LOCK, NAME, PUSH, fetch, module
@@ -90,7 +91,8 @@ def counts(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
     found: Counter[str] = Counter()
     yield found
     said = ", ".join(f"{count} {what}" for what, count in sorted(found.items()))
-    with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
+    capture: Any = request.config.pluginmanager.get_plugin("capturemanager")
+    with capture.global_and_fixture_disabled():
         print(f"\nedits of real methods: {said}")
 
 

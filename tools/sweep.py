@@ -11,8 +11,9 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -87,10 +88,10 @@ def _sweep(wanted: Sequence[Version], check: bool) -> int:
     with _progress() as progress, tempfile.TemporaryDirectory(prefix="ctxlock-") as scratch:
         workers = os.cpu_count() or 1
         with ThreadPoolExecutor(workers) as threads:
-            jobs = {r: (fetch, str(r), Path(scratch, str(r))) for r in releases}
+            jobs = {r: partial(fetch, str(r), Path(scratch, str(r))) for r in releases}
             sources = _run(threads, jobs, progress, "fetched")
         with ProcessPoolExecutor(workers) as processes:  # what is the same is patched once
-            same = {source: (examine, source) for source in sources.values()}
+            same = {source: partial(examine, source) for source in sources.values()}
             found = _run(processes, same, progress, "patched")
     swept = {release: found[source] for release, source in sources.items()}
     print(f"{len(releases)} releases swept, {len(found)} different contents.")
@@ -110,15 +111,15 @@ def _state(site: Site) -> str:
 
 
 def _run(
-    executor: Executor, jobs: dict[Key, tuple[object, ...]], progress: Progress, what: str
+    executor: Executor, jobs: Mapping[Key, Callable[[], T]], progress: Progress, what: str
 ) -> dict[Key, T]:
-    """Runs each job, a function and its arguments; the first that fails ends them all."""
-    futures = {executor.submit(*job): key for key, job in jobs.items()}  # type: ignore[arg-type]
+    """Runs the jobs; the first that fails ends them all."""
+    futures = {executor.submit(job): key for key, job in jobs.items()}
     task = progress.add_task(what, total=len(futures))
     done: dict[Key, T] = {}
     try:
         for future in as_completed(futures):
-            done[futures[future]] = future.result()  # type: ignore[assignment]
+            done[futures[future]] = future.result()
             progress.advance(task)
     except BaseException:
         executor.shutdown(wait=False, cancel_futures=True)
