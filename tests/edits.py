@@ -1,23 +1,19 @@
 """Edits of a method's text, for fuzzing: some keep its structure, some may break it.
 
-An edit takes the method, written from column 0, and returns it edited. It works on lines, so that
-formatting and comments stay as they were.
+An edit takes the method, written from column 0, and returns it edited as chance has it. It works on
+lines, so that formatting and comments stay as they were.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
+from random import Random
 from textwrap import indent
-from typing import Any, TypeVar
 
-from hypothesis import strategies as st
+__all__ = ["Edit", "breaking", "keeping"]
 
-__all__ = ["breaking", "keeping"]
-
-T = TypeVar("T")
-Draw = Callable[..., Any]
-Edit = Callable[[Draw, str], str]
+Edit = Callable[[Random, str], str]
 
 HOT = ("_rt_session.", "_rt_chat_ctx_lock")
 """What the statements contain that matter most."""
@@ -59,16 +55,14 @@ REPLACED = (
 )
 
 
-def keeping(draw: Draw, method: str) -> str:
+def keeping(random: Random, method: str) -> str:
     """An edit after which the method's spans are what they were."""
-    edit: Edit = draw(st.sampled_from(_KEEPING))
-    return edit(draw, method)
+    return random.choice(_KEEPING)(random, method)
 
 
-def breaking(draw: Draw, method: str) -> str:
+def breaking(random: Random, method: str) -> str:
     """An edit after which they may be anything, and the text perhaps no Python."""
-    edit: Edit = draw(st.sampled_from(_BREAKING))
-    return edit(draw, method)
+    return random.choice(_BREAKING)(random, method)
 
 
 # Where.
@@ -96,7 +90,7 @@ def _span(statement: ast.stmt) -> tuple[int, int]:
     return first - 1, statement.end_lineno
 
 
-def _pick(draw: Draw, method: str, longest: int = 1) -> tuple[int, int, str]:
+def _pick(random: Random, method: str, longest: int = 1) -> tuple[int, int, str]:
     """One statement, or a few in a row, and their indentation: mostly ones that matter."""
     lines = method.split("\n")
     places = [(block, at) for block in _blocks(_function(method)) for at in range(len(block))]
@@ -107,14 +101,10 @@ def _pick(draw: Draw, method: str, longest: int = 1) -> tuple[int, int, str]:
         return last - first < 12 and any(hot in "\n".join(lines[first:last]) for hot in HOT)
 
     hot = [place for place in places if matters(place)]
-    block, at = _one(draw, hot if hot and draw(st.integers(0, 3)) else places)
-    many = draw(st.integers(1, min(longest, len(block) - at)))
+    block, at = random.choice(hot if hot and random.randrange(4) else places)
+    many = random.randint(1, min(longest, len(block) - at))
     first, last = _span(block[at])[0], _span(block[at + many - 1])[1]
     return first, last, " " * block[at].col_offset
-
-
-def _one(draw: Draw, places: Sequence[T]) -> T:
-    return places[draw(st.integers(0, len(places) - 1))]
 
 
 def _put(lines: list[str], at: int, text: str, margin: str) -> str:
@@ -125,68 +115,68 @@ def _put(lines: list[str], at: int, text: str, margin: str) -> str:
 # What may break it.
 
 
-def _insert(draw: Draw, method: str) -> str:
-    first, last, margin = _pick(draw, method)
-    at = draw(st.sampled_from([first, last]))
-    return _put(method.split("\n"), at, draw(st.sampled_from(LINES)), margin)
+def _insert(random: Random, method: str) -> str:
+    first, last, margin = _pick(random, method)
+    at = random.choice([first, last])
+    return _put(method.split("\n"), at, random.choice(LINES), margin)
 
 
-def _wrap(draw: Draw, method: str) -> str:
-    first, last, margin = _pick(draw, method, longest=4)
+def _wrap(random: Random, method: str) -> str:
+    first, last, margin = _pick(random, method, longest=4)
     lines = method.split("\n")
-    head, tail = draw(st.sampled_from(BLOCKS))
+    head, tail = random.choice(BLOCKS)
     wrapped = [indent(head, margin), indent("\n".join(lines[first:last]), "    ")]
     lines[first:last] = [*wrapped, indent(tail, margin)]
     return "\n".join(lines)
 
 
-def _remove(draw: Draw, method: str) -> str:
-    first, last, margin = _pick(draw, method)
+def _remove(random: Random, method: str) -> str:
+    first, last, margin = _pick(random, method)
     lines = method.split("\n")
     lines[first:last] = [f"{margin}pass"]
     return "\n".join(lines)
 
 
-def _unwrap(draw: Draw, method: str) -> str:
-    first, _, margin = _pick(draw, method)
+def _unwrap(random: Random, method: str) -> str:
+    first, _, margin = _pick(random, method)
     lines = method.split("\n")
     lines[first] = f"{margin}if other:" if lines[first].endswith(":") else f"{margin}log()"
     return "\n".join(lines)
 
 
-def _move(draw: Draw, method: str) -> str:
-    first, last, margin = _pick(draw, method, longest=2)
+def _move(random: Random, method: str) -> str:
+    first, last, margin = _pick(random, method, longest=2)
     lines = method.split("\n")
     moved = "\n".join(line.removeprefix(margin) for line in lines[first:last])
     lines[first:last] = [f"{margin}pass", *[""] * (last - first - 1)]
-    at, end, margin = _pick(draw, "\n".join(lines))
-    return _put(lines, draw(st.sampled_from([at, end])), moved, margin)
+    at, end, margin = _pick(random, "\n".join(lines))
+    return _put(lines, random.choice([at, end]), moved, margin)
 
 
-def _repeat(draw: Draw, method: str) -> str:
-    first, last, margin = _pick(draw, method, longest=2)
+def _repeat(random: Random, method: str) -> str:
+    first, last, margin = _pick(random, method, longest=2)
     lines = method.split("\n")
     copied = "\n".join(line.removeprefix(margin) for line in lines[first:last])
     return _put(lines, last, copied, margin)
 
 
-def _replace(draw: Draw, method: str) -> str:
-    first, last, _ = _pick(draw, method)
+def _replace(random: Random, method: str) -> str:
+    first, last, _ = _pick(random, method)
     lines = method.split("\n")
     text = "\n".join(lines[first:last])
     found = [pair for pair in REPLACED if pair[0] in text]
-    old, new = draw(st.sampled_from(found or [("", "")]))
+    old, new = random.choice(found or [("", "")])
     lines[first:last] = text.replace(old, new).split("\n")
     return "\n".join(lines)
 
 
-def _alias(draw: Draw, method: str) -> str:
-    edited = _replace_all(draw, method, "self._rt_session.", "session.")
+def _alias(random: Random, method: str) -> str:
+    edited = _replace_all(random, method, "self._rt_session.", "session.")
     return _put(edited.split("\n"), _start(edited), "session = self._rt_session", "    ")
 
 
-def _replace_all(draw: Draw, method: str, old: str, new: str) -> str:
-    first, last, _ = _pick(draw, method)
+def _replace_all(random: Random, method: str, old: str, new: str) -> str:
+    first, last, _ = _pick(random, method)
     lines = method.split("\n")
     lines[first:last] = [line.replace(old, new) for line in lines[first:last]]
     return "\n".join(lines)
@@ -201,27 +191,27 @@ def _start(method: str) -> int:
     return _span(body[ast.get_docstring(_function(method)) is not None])[0]
 
 
-def _comment(draw: Draw, method: str) -> str:
-    first, _, margin = _pick(draw, method)
-    return _put(method.split("\n"), first, draw(st.sampled_from(["# why", "", "# päivä"])), margin)
+def _comment(random: Random, method: str) -> str:
+    first, _, margin = _pick(random, method)
+    return _put(method.split("\n"), first, random.choice(["# why", "", "# päivä"]), margin)
 
 
-def _trailing_comment(draw: Draw, method: str) -> str:
-    _, last, _ = _pick(draw, method)
+def _trailing_comment(random: Random, method: str) -> str:
+    _, last, _ = _pick(random, method)
     lines = method.split("\n")
     lines[last - 1] += "  # so"
     return "\n".join(lines)
 
 
-def _first_statement(draw: Draw, method: str) -> str:
+def _first_statement(random: Random, method: str) -> str:
     return _put(method.split("\n"), _start(method), "log()", "    ")
 
 
-def _decorate(draw: Draw, method: str) -> str:
-    return f"@keep({draw(st.sampled_from(['', 'log', 'a=1']))})\n{method}"
+def _decorate(random: Random, method: str) -> str:
+    return f"@keep({random.choice(['', 'log', 'a=1'])})\n{method}"
 
 
-def _rename(draw: Draw, method: str) -> str:
+def _rename(random: Random, method: str) -> str:
     function = _function(method)
     names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
     fixed = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
@@ -233,12 +223,13 @@ def _rename(draw: Draw, method: str) -> str:
         elif isinstance(node, ast.JoinedStr):  # positions inside are wrong before Python 3.12
             fixed.update(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
     bound = {n.id for n in names if isinstance(n.ctx, ast.Store)} - fixed
-    old = draw(st.sampled_from(sorted(bound) or ["log"]))
+    old = random.choice(sorted(bound) or ["log"])
     lines = [line.encode() for line in method.split("\n")]
     places = {(n.lineno - 1, n.col_offset) for n in names if n.id == old}
     for row, column in sorted(places, reverse=True):
         line = lines[row]
-        lines[row] = line[:column] + b"renamed" + line[column + len(old.encode()) :]
+        end = column + len(old.encode())
+        lines[row] = line[:end] + b"_" + line[end:]  # which no other name becomes
     return b"\n".join(lines).decode()
 
 
