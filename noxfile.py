@@ -80,19 +80,13 @@ def minors(session: nox.Session, release: str) -> None:
     interpreter = find_python(wanted["python"]) if "python" in wanted else sys.executable
     if interpreter is None:
         session.skip(f"Python {wanted['python']} is not installed")
-    session.run("uv", "venv", "-q", "--clear", "-p", interpreter, str(scratch / "environment"))
-    python = str(scratch / "environment" / ("Scripts" if os.name == "nt" else "bin") / "python")
-    install = ("uv", "pip", "install", "-q", "-p", python)
+    python = make_environment(session, scratch / "environment", interpreter)
     newest = [f"--exclude-newer={wanted['exclude-newer']}"] if "exclude-newer" in wanted else []
     both = [f"{name}=={release}" for name in ("livekit-agents", "livekit-plugins-openai")]
-    session.run(*install, *newest, *both, *TEST_TOOLS)
+    install(session, python, *newest, *both, *TEST_TOOLS)
     regressions(session, python, release)
-    wheels = scratch / "wheels"
-    shutil.rmtree(wheels, ignore_errors=True)
-    wish = ("-C", f"upstream={release}")
-    session.run("uv", "build", "-q", "--wheel", "livekit-agents", *wish, "-o", str(wheels))
-    (wheel,) = wheels.glob("*.whl")
-    session.run(*install, "--no-deps", "--reinstall", str(wheel))
+    wheel = build_wheel(session, release, scratch / "wheels")
+    install(session, python, "--no-deps", "--reinstall", str(wheel))
     session.run("ctxlock", "audit", "--python", python)
     regressions(session, python, wheel.name.split("-")[1])
 
@@ -120,6 +114,31 @@ def releases(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+@nox.parametrize("release", [nox.param(release, id=release) for release in ("1.8.8", "1.8.9")])
+def benchmarks(session: nox.Session, release: str) -> None:
+    """What the lock costs: stock and patched in turns, as ratios."""
+    scratch = Path(session.create_tmp()).resolve()
+    wheel = build_wheel(session, release, scratch / "wheels")
+    pythons = []
+    for name, wish in (("stock", f"livekit-agents=={release}"), ("patched", str(wheel))):
+        python = make_environment(session, scratch / name, sys.executable)
+        install(session, python, "--compile-bytecode", wish)
+        pythons.append(python)
+    session.run(
+        *("python", "benchmarks/compare.py", *pythons, "--release", release, *session.posargs)
+    )
+
+
+@nox.session(default=False)
+def fuzz(session: nox.Session) -> None:
+    """Ten times as many edits of real methods as the tests make."""
+    session.run(
+        *("pytest", "tests/test_rewrite_fuzz_releases.py", *session.posargs),
+        env={"CTXLOCK_FUZZ": os.environ.get("CTXLOCK_FUZZ", "2000")},
+    )
+
+
+@nox.session(default=False)
 def pin(session: nox.Session) -> None:
     """Pin the newest development closure in pyproject.toml, without an index's addresses."""
     pyproject = Path("pyproject.toml")
@@ -138,6 +157,26 @@ def pin(session: nox.Session) -> None:
     )
     write([line for line in str(exported).splitlines() if "==" in line])
     session.run("uv", "lock")
+
+
+def make_environment(session: nox.Session, folder: Path, interpreter: str) -> str:
+    """A fresh environment; returns its Python."""
+    session.run("uv", "venv", "-q", "--clear", "-p", interpreter, str(folder))
+    return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def install(session: nox.Session, python: str, *wishes: str) -> None:
+    """Installs for that Python."""
+    session.run("uv", "pip", "install", "-q", "-p", python, *wishes)
+
+
+def build_wheel(session: nox.Session, release: str, folder: Path) -> Path:
+    """The overlay wheel of a release, built as a user's installer builds it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    wish = ("-C", f"upstream={release}")
+    session.run("uv", "build", "-q", "--wheel", "livekit-agents", *wish, "-o", str(folder))
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 def regressions(session: nox.Session, python: str, installed: str) -> None:

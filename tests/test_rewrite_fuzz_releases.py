@@ -1,0 +1,210 @@
+"""The methods that hold the sites of real releases, edited: patched soundly, or refused by line.
+
+They are cut out of the published files when the tests run. `CTXLOCK_FUZZ` says how many cases.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from activity import HEAD, LOCK, NAME, PUSH, fetch, module
+from edits import Edit, breaking, keeping
+
+from ctxlock.errors import NothingToGuard, NotUnderstood
+from ctxlock.inverse import check_inverse
+from ctxlock.patch import patch_source
+from ctxlock.sites import Site, find_sites
+
+pytestmark = pytest.mark.network
+
+RELEASES = ("1.0.23", "1.5.17", "1.8.8", "1.8.9")
+CASES = int(os.environ.get("CTXLOCK_FUZZ", "200"))
+PARTS = 4
+"""A case is found again by its number, which is its seed: no chance, and no shrinking, in it."""
+
+PUSHES = ("update_chat_ctx", "_update_session")
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method of a release that holds sites, written from column 0."""
+
+    release: str
+    name: str
+    text: str
+    locked: bool
+
+    def source(self, text: str | None = None) -> str:
+        """A module of it alone; with `text` in its place, where that is given."""
+        head = HEAD + LOCK if self.locked else HEAD
+        return module(self.text if text is None else text, PUSH, head=head)
+
+
+def cut(release: str, stock: bytes) -> list[Method]:
+    """The methods of a stock file that hold sites."""
+    text = stock.decode()
+    functions = {site.function for site in find_sites(stock, NAME)}
+    (activity,) = (
+        node
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ClassDef) and node.name == "AgentActivity"
+    )
+    found = []
+    for node in activity.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in functions:
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            lines = text.split("\n")[first - 1 : node.end_lineno]
+            locked = "_rt_chat_ctx_lock" in text
+            found.append(Method(release, node.name, dedent("\n".join(lines)), locked))
+    assert len(found) == len(functions)
+    return found
+
+
+@pytest.fixture(scope="module")
+def methods(tmp_path_factory: pytest.TempPathFactory) -> list[Method]:
+    return [
+        method
+        for release in RELEASES
+        for method in cut(release, fetch(release, tmp_path_factory.mktemp("stock")).read_bytes())
+    ]
+
+
+@pytest.fixture(scope="module")
+def counts(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
+    """Counts what became of the cases, and says so in the end."""
+    found: Counter[str] = Counter()
+    yield found
+    said = ", ".join(f"{count} {what}" for what, count in sorted(found.items()))
+    capture: Any = request.config.pluginmanager.get_plugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        print(f"\nedits of real methods: {said}")
+
+
+def naked(source: str) -> list[str]:
+    """Pushes that are not under the lock with their snapshot, by rules cruder than the finder's."""
+    tree = ast.parse(source)
+    parent = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+
+    def around(node: ast.AST) -> Iterator[ast.AST]:
+        while node in parent and not isinstance(
+            node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        ):
+            node = parent[node]
+            yield node
+
+    found = []
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Attribute) and node.attr in PUSHES):
+            continue
+        if "session" not in ast.unparse(node.value):
+            continue  # the agent's own `update_chat_ctx`, say
+        outer = list(around(node))
+        lock = next(
+            (
+                n
+                for n in outer
+                if isinstance(n, ast.AsyncWith) and "_rt_chat_ctx_lock" in ast.unparse(n.items[0])
+            ),
+            None,
+        )
+        snapshots = {
+            target.id: assign
+            for assign in ast.walk(outer[-1])
+            if isinstance(assign, ast.Assign) and "_rt_session.chat_ctx" in ast.unparse(assign)
+            for target in assign.targets
+            if isinstance(target, ast.Name)
+        }
+        call = parent[node]
+        pushed = {n.id for n in ast.walk(call) if isinstance(n, ast.Name)} & {*snapshots}
+        inside = {n.id for n in ast.walk(lock or node) if isinstance(n, ast.Name) and is_bound(n)}
+        if lock is None or not pushed <= inside:
+            found.append(f"line {node.lineno}: {ast.unparse(call)}")
+    return found
+
+
+def is_bound(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
+def judge(source: str) -> tuple[Site, ...] | None:
+    """The sites of what was patched, or None for what was refused with a line."""
+    try:
+        patched = patch_source(source.encode(), NAME)
+    except NothingToGuard:
+        text = source
+    except NotUnderstood as e:
+        assert 1 <= e.line <= len(source.splitlines())
+        assert e.reason.endswith(".")
+        return None
+    else:
+        text = patched.source.decode()
+        assert patched.sites == find_sites(text, NAME)
+        check_inverse(source.encode(), patched.source, NAME)
+    sites = find_sites(text, NAME)
+    assert not any(site.state == "bare" or site.rechecked is False for site in sites)
+    assert not naked(text)
+    return sites
+
+
+def test_the_cut_methods_are_patched(methods: list[Method]) -> None:
+    for method in methods:
+        assert judge(method.source())
+
+
+def test_the_crude_rules_see_what_is_unsound(methods: list[Method]) -> None:
+    stock = [method for method in methods if method.release == "1.8.8"]
+    bare = {method.name: len(naked(method.source())) for method in stock}
+    assert bare["_realtime_generation_task_impl"] == 1 + 3  # and the small method's beside it
+    source = module(
+        "async def sync(self):\n"
+        "    ctx = self._rt_session.chat_ctx.copy()\n"
+        "    async with self._rt_chat_ctx_lock:\n"
+        "        await self._rt_session.update_chat_ctx(ctx)\n"
+    )
+    assert len(naked(source)) == 1
+
+
+def edited(method: Method, edit: Edit, random: Random, most: int) -> str:
+    """Its text after a few edits; an edit that leaves no Python is the last."""
+    text = method.text
+    for _ in range(random.randint(1, most)):
+        try:
+            text = edit(random, text)
+        except SyntaxError:
+            break
+    return text
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_edits_that_keep_the_structure_are_accepted(
+    methods: list[Method], counts: Counter[str], part: int
+) -> None:
+    for case in range(part, CASES // 4, PARTS):
+        random = Random(f"kept {case}")
+        method = random.choice(methods)
+        text = edited(method, keeping, random, 4)
+        sites = judge(method.source(text).replace("\n", random.choice(["\n", "\r\n"])))
+        assert sites is not None, f"case {case}, {method.name} of {method.release}:\n{text}"
+        expected = Counter((s.role, s.function) for s in find_sites(method.source(), NAME))
+        assert Counter((site.role, site.function) for site in sites) == expected
+        counts["kept and accepted"] += 1
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_edits_that_break_it_are_sound_or_refused(
+    methods: list[Method], counts: Counter[str], part: int
+) -> None:
+    for case in range(part, CASES - CASES // 4, PARTS):
+        random = Random(f"broken {case}")
+        method = random.choice(methods)
+        text = edited(method, breaking, random, 3)
+        accepted = judge(method.source(text)) is not None
+        counts["broken and accepted" if accepted else "broken and refused"] += 1
