@@ -9,8 +9,11 @@ from typing import Final, TypeGuard
 from .errors import NotUnderstood
 
 __all__ = [
+    "ADDED",
     "CLASS",
+    "CONTEXT",
     "LOCK",
+    "MODULE",
     "PUSHES",
     "SESSION",
     "SNAPSHOT",
@@ -30,6 +33,11 @@ TARGET: Final = "livekit/agents/voice/agent_activity.py"
 CLASS: Final = "AgentActivity"
 SESSION: Final = "_rt_session"
 LOCK: Final = "_rt_chat_ctx_lock"
+CONTEXT: Final = "_rt_context"
+MODULE: Final = "_realtime_context"
+ADDED: Final = f"livekit/agents/voice/{MODULE}.py"
+"""The module that the scope `full` adds, and the attribute through which the sites use it."""
+
 SNAPSHOT: Final = "chat_ctx"
 PUSHES: Final = ("update_chat_ctx", "_update_session")
 """The realtime session's methods that return once the provider has acknowledged a context."""

@@ -1,0 +1,205 @@
+"""Routes what the lock guards through :mod:`ctxlock.added._realtime_context`: text in, text out.
+
+It takes what :mod:`ctxlock.rewrite` gives out, in which every span has one of a few shapes, and
+leaves no span and no lock. :mod:`ctxlock.routes` judges the result with other means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import libcst as cst
+import libcst.matchers as m
+from libcst.helpers import parse_template_expression, parse_template_statement
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from .errors import NotUnderstood
+from .sites import find_sites
+from .syntax import CLASS, CONTEXT, LOCK, MODULE, SESSION
+
+__all__ = ["route"]
+
+_ME = m.Name("self")
+_SESSION = m.Attribute(_ME, m.Name(SESSION))
+_AGENT_CONTEXT = m.Attribute(m.Attribute(_ME, m.Name("_agent")), m.Name("_chat_ctx"))
+_LOCKED = m.With(items=[m.WithItem(m.Attribute(_ME, m.Name(LOCK)))], asynchronous=m.Asynchronous())
+_LOCK_MADE = m.SimpleStatementLine([m.Assign([m.AssignTarget(m.Attribute(_ME, m.Name(LOCK)))])])
+_REPLACED = m.SimpleStatementLine([m.Assign([m.AssignTarget(_AGENT_CONTEXT)])])
+_CLOSE = m.Call(m.Attribute(_SESSION, m.Name("aclose")))
+_KEPT = m.Call(
+    m.OneOf(
+        m.Attribute(_AGENT_CONTEXT, m.Name("_upsert_item")),
+        m.Attribute(m.Attribute(_AGENT_CONTEXT, m.Name("items")), m.Name("append")),
+    ),
+    args=[m.Arg(m.OneOf(m.Name("msg"), m.Name("chat_msg")))],
+)
+_SKIPPED = m.For(
+    body=m.IndentedBlock(
+        [
+            m.ZeroOrMore(),
+            m.If(
+                body=m.IndentedBlock(
+                    [
+                        m.SimpleStatementLine(
+                            [m.Assign([m.AssignTarget(m.Name("any_skipped"))], m.Name("True"))]
+                        ),
+                        m.ZeroOrMore(),
+                    ]
+                )
+            ),
+            m.ZeroOrMore(),
+        ]
+    )
+)
+_KEEPERS = ("_on_input_audio_transcription_completed", "_realtime_")
+"""The methods, by the beginnings of their names, that record what a replacement may remove."""
+
+_COMMENT = "# one for each realtime session, also where a handoff has two activities share it"
+
+
+def route(guarded: str, filename: str) -> str:
+    """Returns `guarded` with each span, and what records items, routed through the added module.
+
+    Args:
+        guarded: The text of an `agent_activity.py` in which every site is guarded.
+        filename: How errors name it.
+
+    Raises:
+        NotUnderstood: A span has a shape that cannot be routed.
+    """
+    roles = {site.first_line: site.role for site in find_sites(guarded, filename)}
+    wrapper = MetadataWrapper(cst.parse_module(guarded), unsafe_skip_copy=True)
+    return wrapper.visit(_Route(roles, filename)).code
+
+
+class _Route(cst.CSTTransformer):
+    METADATA_DEPENDENCIES = (PositionProvider,)
+
+    def __init__(self, roles: Mapping[int, str], filename: str) -> None:
+        super().__init__()
+        self.roles = roles
+        self.filename = filename
+        self.functions: list[str] = []
+        self.skipped: cst.For | None = None
+
+    def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
+        body = list(updated_node.body)
+        body.insert(_place_of_import(body), _statement(f"from .{MODULE} import RealtimeContext"))
+        return updated_node.with_changes(body=body)
+
+    def visit_ClassDef(self, node: cst.ClassDef) -> bool:
+        return node.name.value == CLASS
+
+    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
+        self.functions.append(node.name.value)
+        return True
+
+    def leave_FunctionDef(
+        self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
+    ) -> cst.FunctionDef:
+        if self.functions.pop() != "_on_remote_item_added":
+            return updated_node
+        event = updated_node.params.params[1].name.value
+        body = cst.IndentedBlock([_statement(f"self.{CONTEXT}.record({event})")])
+        return updated_node.with_changes(body=body)
+
+    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:
+        if m.matches(updated_node, _SKIPPED):
+            self.skipped = updated_node
+        return updated_node
+
+    def leave_With(
+        self, original_node: cst.With, updated_node: cst.With
+    ) -> cst.With | cst.FlattenSentinel[cst.BaseStatement]:
+        if not m.matches(updated_node, _LOCKED):
+            return updated_node
+        line = self.get_metadata(PositionProvider, original_node).start.line
+        body = list(updated_node.body.body)
+        if len(body) == 1 and isinstance(body[0], cst.If):
+            body = list(body[0].body.body)  # the added module checks the session itself
+        routed = self._span(body, line)
+        first = routed[0].with_changes(leading_lines=updated_node.leading_lines)
+        return cst.FlattenSentinel([first, *routed[1:]])
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.FlattenSentinel[cst.BaseStatement]:
+        function = self.functions[-1] if self.functions else ""
+        if m.matches(updated_node, _LOCK_MADE):
+            made = _statement(f"self.{CONTEXT} = RealtimeContext(self)")
+            comment = cst.EmptyLine(comment=cst.Comment(_COMMENT))
+            return made.with_changes(leading_lines=[comment])
+        if function == "update_chat_ctx" and m.matches(updated_node, _REPLACED):
+            assigned = cst.ensure_type(updated_node.body[0], cst.Assign)
+            noted = _statement(f"self.{CONTEXT}.replacing({{given}})", given=assigned.value)
+            noted = noted.with_changes(leading_lines=updated_node.leading_lines)
+            return cst.FlattenSentinel([noted, updated_node.with_changes(leading_lines=[])])
+        return updated_node
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        function = self.functions[-1] if self.functions else ""
+        if function == "_close_session" and m.matches(updated_node, _CLOSE):
+            return _call("aclose")
+        if function.startswith(_KEEPERS) and m.matches(updated_node, _KEPT):
+            return _call("keep").with_changes(args=updated_node.args)
+        return updated_node
+
+    def _span(self, body: list[cst.BaseStatement], line: int) -> list[cst.SimpleStatementLine]:
+        role = self.roles.get(line, "")
+        *before, last = (cst.ensure_type(statement, cst.SimpleStatementLine) for statement in body)
+        push = cst.ensure_type(cst.ensure_type(last.body[0], cst.Expr).value, cst.Await)
+        call = cst.ensure_type(push.expression, cst.Call)
+        site = cst.SimpleString(f'"{role}"')
+        if before:
+            snapshot = cst.ensure_type(before[0].body[0], cst.Assign)
+            empty = cst.parse_expression("llm.ChatContext.empty()")
+            before[0] = before[0].with_changes(body=[snapshot.with_changes(value=empty)])
+            inserts = any(m.findall(line, m.Attribute(attr=m.Name("insert"))) for line in before)
+            pushed = _call(
+                "append",
+                "{items}, {site}, by_time=True" if inserts else "{items}, {site}",
+                items=call.args[0].value,
+                site=site,
+            )
+        elif role == "session start":
+            comma = cst.Comma(whitespace_after=call.whitespace_before_args)
+            method = cst.Arg(
+                call.func, comma=comma if len(call.args) > 1 else cst.MaybeSentinel.DEFAULT
+            )
+            pushed = call.with_changes(func=_call("start").func, args=[method, *call.args])
+        elif role in ("replacement", "never-played cleanup"):
+            pushed = _call("replace", "{site}", site=site)
+            if role == "never-played cleanup":
+                before = [self._forget(line)]
+        else:
+            raise NotUnderstood(self.filename, line, f"It is unclear how to route the {role} here.")
+        return [*before, last.with_changes(body=[cst.Expr(cst.Await(pushed))])]
+
+    def _forget(self, line: int) -> cst.SimpleStatementLine:
+        if self.skipped is None:
+            reason = "Which messages were never played cannot be told here."
+            raise NotUnderstood(self.filename, line, reason)
+        tests = [s for s in self.skipped.body.body if m.matches(s, m.If())]
+        return _statement(
+            f"self.{CONTEXT}.forget(\n"
+            "    {one}.msg.message_id\n    for {one} in {outputs}\n    if {skipped}\n)",
+            one=self.skipped.target,
+            outputs=self.skipped.iter,
+            skipped=cst.ensure_type(tests[0], cst.If).test,
+        )
+
+
+def _statement(template: str, **parts: cst.BaseExpression) -> cst.SimpleStatementLine:
+    return cst.ensure_type(parse_template_statement(template, **parts), cst.SimpleStatementLine)
+
+
+def _call(method: str, arguments: str = "", **parts: cst.BaseExpression) -> cst.Call:
+    template = f"self.{CONTEXT}.{method}({arguments})"
+    return cst.ensure_type(parse_template_expression(template, **parts), cst.Call)
+
+
+def _place_of_import(body: Sequence[cst.CSTNode]) -> int:
+    """Before the first sibling that is imported and comes later in the alphabet."""
+    sibling = m.ImportFrom(relative=[m.Dot()], module=m.Name(m.MatchIfTrue(lambda n: n > MODULE)))
+    later = m.SimpleStatementLine([sibling])
+    return next(n for n, statement in enumerate(body) if m.matches(statement, later))
