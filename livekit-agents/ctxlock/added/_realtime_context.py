@@ -248,6 +248,12 @@ class RealtimeContext:
             await asyncio.wait(shared.tasks)
 
     @property
+    def lock(self) -> asyncio.Lock | None:
+        """Held while the session's context is read, pushed and acknowledged."""
+        session = self._activity._rt_session
+        return None if session is None else _shared(session).lock
+
+    @property
     def _session(self) -> llm.RealtimeSession:
         session = self._activity._rt_session
         if session is None:

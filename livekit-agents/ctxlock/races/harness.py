@@ -65,6 +65,12 @@ class GatedTool:
         self.gate.set()
 
 
+def lock_of(activity: Any) -> asyncio.Lock | None:
+    """The lock around an activity's updates: its own, or with the scope `full` its session's."""
+    context = getattr(activity, "_rt_context", None)
+    return getattr(activity, "_rt_chat_ctx_lock", None) if context is None else context.lock
+
+
 class Harness:
     """A running session, with one method for each thing that can happen to it."""
 
@@ -86,8 +92,8 @@ class Harness:
 
     @property
     def lock(self) -> asyncio.Lock | None:
-        """The current activity's lock around its updates, where the release has one."""
-        return getattr(self.activity, "_rt_chat_ctx_lock", None)
+        """The lock around the current activity's updates, where the release has one."""
+        return lock_of(self.activity)
 
     @property
     def local(self) -> llm.ChatContext:

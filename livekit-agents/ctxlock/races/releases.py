@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from importlib.metadata import version as installed_version
+from importlib.util import find_spec
 
-__all__ = ["Releases", "installed", "is_patched"]
+__all__ = ["Releases", "has_full_scope", "installed", "is_patched"]
 
 # The pre-release left the 1.8 line before upstream's lock came, so it counts as the last without.
 _BRANCHED_FROM = {"2.0.0b1": "1.8.8"}
@@ -20,6 +21,11 @@ def installed() -> str:
 def is_patched(version: str) -> bool:
     """Whether the version carries the label of an overlay wheel."""
     return "+ctxlock" in version
+
+
+def has_full_scope() -> bool:
+    """Whether updates go through the module that the scope `full` adds."""
+    return find_spec("livekit.agents.voice._realtime_context") is not None
 
 
 def _key(version: str) -> tuple[int, ...]:

@@ -138,8 +138,8 @@ class World:
         return [
             name
             for activity in self._activities
-            for name, value in vars(activity).items()
-            if name.startswith(LOCK) and value.locked()
+            for name, lock in _locks_of(activity)
+            if lock.locked()
         ]
 
     def errors(self) -> Iterator[tuple[Progress, BaseException]]:
@@ -233,13 +233,20 @@ class World:
         """Who waits for a lock, and can be cancelled."""
         locks = [self.realtime.engine.lock]
         for activity in self._activities:
-            locks += [v for name, v in vars(activity).items() if name.startswith(LOCK)]
+            locks += [lock for _, lock in _locks_of(activity)]
         waited = [waiter for lock in locks for waiter in lock._waiters or ()]
         for progress in self.progress:
             for task in progress.tasks if progress.operation.cancellable else ():
                 if any(getattr(task, "_fut_waiter", None) is waiter for waiter in waited):
                     yield progress, task
                     break
+
+
+def _locks_of(activity: Any) -> Iterator[tuple[str, asyncio.Lock]]:
+    yield from ((name, v) for name, v in vars(activity).items() if name.startswith(LOCK))
+    context = getattr(activity, "_rt_context", None)
+    if context is not None and context.lock is not None:
+        yield "realtime context", context.lock
 
 
 def _told(context: dict[str, Any]) -> str:
