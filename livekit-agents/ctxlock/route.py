@@ -7,6 +7,7 @@ leaves no span and no lock. :mod:`ctxlock.routes` judges the result with other m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import libcst as cst
 import libcst.matchers as m
@@ -114,9 +115,9 @@ class _Route(cst.CSTTransformer):
         if not m.matches(updated_node, _LOCKED):
             return updated_node
         line = self.get_metadata(PositionProvider, original_node).start.line
-        body = list(updated_node.body.body)
+        body: Sequence[cst.CSTNode] = updated_node.body.body
         if len(body) == 1 and isinstance(body[0], cst.If):
-            body = list(body[0].body.body)  # the added module checks the session itself
+            body = body[0].body.body  # the added module checks the session itself
         routed = self._span(body, line)
         first = routed[0].with_changes(leading_lines=updated_node.leading_lines)
         return cst.FlattenSentinel([first, *routed[1:]])
@@ -144,7 +145,7 @@ class _Route(cst.CSTTransformer):
             return _call("keep").with_changes(args=updated_node.args)
         return updated_node
 
-    def _span(self, body: list[cst.BaseStatement], line: int) -> list[cst.SimpleStatementLine]:
+    def _span(self, body: Sequence[cst.CSTNode], line: int) -> list[cst.SimpleStatementLine]:
         role = self.roles.get(line, "")
         *before, last = (cst.ensure_type(statement, cst.SimpleStatementLine) for statement in body)
         push = cst.ensure_type(cst.ensure_type(last.body[0], cst.Expr).value, cst.Await)
@@ -189,11 +190,11 @@ class _Route(cst.CSTTransformer):
         )
 
 
-def _statement(template: str, **parts: cst.BaseExpression) -> cst.SimpleStatementLine:
+def _statement(template: str, **parts: Any) -> cst.SimpleStatementLine:
     return cst.ensure_type(parse_template_statement(template, **parts), cst.SimpleStatementLine)
 
 
-def _call(method: str, arguments: str = "", **parts: cst.BaseExpression) -> cst.Call:
+def _call(method: str, arguments: str = "", **parts: Any) -> cst.Call:
     template = f"self.{CONTEXT}.{method}({arguments})"
     return cst.ensure_type(parse_template_expression(template, **parts), cst.Call)
 

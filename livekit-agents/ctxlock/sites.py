@@ -15,6 +15,7 @@ from typing import Literal
 from .flow import check_flow
 from .spans import Span, is_snapshot, read_spans
 from .syntax import CLASS, AnyFunction, Tree, is_session_check
+from .unroute import unrouted
 from .uses import check_uses
 
 __all__ = ["Site", "State", "find_sites"]
@@ -66,7 +67,7 @@ def find_sites(source: str | bytes, filename: str) -> tuple[Site, ...]:
         NotUnderstood: The text is no Python, holds no single `AgentActivity` that pushes, or uses
             the realtime session or the lock in a way that cannot be followed.
     """
-    tree = Tree(source, filename)
+    tree = Tree(source, filename, unrouted)
     activity = _only_class(tree)
     check_uses(tree, activity)
     sites = [

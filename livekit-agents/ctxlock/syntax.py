@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeGuard
 
 from .errors import NotUnderstood
@@ -103,15 +103,21 @@ class Tree:
     Args:
         source: The text of the module.
         filename: How errors name it.
+        read_as: Changes the parsed module before it is looked at.
 
     Raises:
         NotUnderstood: `source` is no Python, or too deeply nested.
     """
 
-    def __init__(self, source: str | bytes, filename: str) -> None:
+    def __init__(
+        self,
+        source: str | bytes,
+        filename: str,
+        read_as: Callable[[ast.Module], ast.Module] = lambda module: module,
+    ) -> None:
         self.filename = filename
         try:
-            self.module = ast.parse(source, filename)
+            self.module = read_as(ast.parse(source, filename))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
             reason = e.msg if isinstance(e, SyntaxError) else str(e) or "it is too complex"
             line = getattr(e, "lineno", None) or 1

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from livekit.agents import llm
 from livekit.agents.log import logger
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from livekit.agents.voice.agent_activity import AgentActivity
 
 __all__ = ["HOLD_LIMIT", "RealtimeContext"]
+
+Session: TypeAlias = "llm.RealtimeSession[Any]"
 
 HOLD_LIMIT = 15.0
 """Seconds; more than any provider's own limit (OpenAI 5, Azure 10)."""
@@ -104,10 +106,10 @@ class _Shared:
             owner._begin("reconnection", owner._push_own)
 
 
-_sessions: weakref.WeakKeyDictionary[llm.RealtimeSession, _Shared] = weakref.WeakKeyDictionary()
+_sessions: weakref.WeakKeyDictionary[Session, _Shared] = weakref.WeakKeyDictionary()
 
 
-def _shared(session: llm.RealtimeSession) -> _Shared:
+def _shared(session: Session) -> _Shared:
     shared = _sessions.get(session)
     if shared is None:
         _sessions[session] = shared = _Shared()
@@ -137,7 +139,7 @@ class RealtimeContext:
         recorded = self._ids & _ids_of(added.items)
         fresh = [item for item in added.items if item.id not in recorded]
 
-        async def push(session: llm.RealtimeSession) -> None:
+        async def push(session: Session) -> None:
             items = [item for item in added.items if item.id not in recorded - self._ids]
             target = self._without_removed(session)
             there = _ids_of(target.items)
@@ -187,7 +189,7 @@ class RealtimeContext:
             others: What `push` takes besides.
         """
 
-        async def push_all(session: llm.RealtimeSession) -> None:
+        async def push_all(session: Session) -> None:
             if not is_given(chat_ctx):
                 await push(**others)
                 return
@@ -254,7 +256,7 @@ class RealtimeContext:
         return None if session is None else _shared(session).lock
 
     @property
-    def _session(self) -> llm.RealtimeSession:
+    def _session(self) -> Session:
         session = self._activity._rt_session
         if session is None:
             raise llm.RealtimeError("there is no realtime session")
@@ -268,20 +270,18 @@ class RealtimeContext:
     def _ids(self) -> set[str]:
         return _ids_of(self._items)
 
-    def _begin(
-        self, site: str, push: Callable[[llm.RealtimeSession], Awaitable[None]]
-    ) -> asyncio.Task[bool]:
+    def _begin(self, site: str, push: Callable[[Session], Awaitable[None]]) -> asyncio.Task[bool]:
         session = self._session
         return _shared(session).begin(
             site, lambda: push(session), lambda: self._activity._rt_session is session
         )
 
-    async def _push_own(self, session: llm.RealtimeSession) -> None:
+    async def _push_own(self, session: Session) -> None:
         await self._push(session, self._activity._agent._chat_ctx)
 
     async def _push(
         self,
-        session: llm.RealtimeSession,
+        session: Session,
         target: llm.ChatContext,
         push: Callable[[llm.ChatContext], Awaitable[None]] | None = None,
     ) -> None:
@@ -296,19 +296,19 @@ class RealtimeContext:
             shared.owed |= new
             raise
 
-    def _without_removed(self, session: llm.RealtimeSession) -> llm.ChatContext:
+    def _without_removed(self, session: Session) -> llm.ChatContext:
         """The model's context without what a replacement that failed could not delete."""
         snapshot = session.chat_ctx.copy()
         gone = _shared(session).removed - self._ids
         snapshot.items[:] = [item for item in snapshot.items if item.id not in gone]
         return snapshot
 
-    def _owed(self, session: llm.RealtimeSession) -> list[llm.ChatItem]:
+    def _owed(self, session: Session) -> list[llm.ChatItem]:
         owed = _shared(session).owed - _ids_of(session.chat_ctx.items)
         return [item for item in self._items if item.id in owed]
 
     def _with_calls(
-        self, session: llm.RealtimeSession, items: Sequence[llm.ChatItem], there: set[str]
+        self, session: Session, items: Sequence[llm.ChatItem], there: set[str]
     ) -> Iterator[llm.ChatItem]:
         """The items, each output behind its call, if that was removed and is recorded again."""
         again = (_shared(session).removed & self._ids) - there
