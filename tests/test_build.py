@@ -15,12 +15,13 @@ from packaging.metadata import Metadata
 from packaging.specifiers import SpecifierSet
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
+from test_route import REPLACEMENT, activity
 
 from ctxlock import PATCH_NUMBER
 from ctxlock.build import PROVENANCE, Overlay, build_overlay, metadata_files
 from ctxlock.errors import CtxlockError, NothingToGuard, NotUnderstood
 from ctxlock.patch import patch_source
-from ctxlock.syntax import TARGET
+from ctxlock.syntax import ADDED, TARGET
 from ctxlock.upstream import Upstream, read_installed, read_wheel
 
 LOCAL = f"+ctxlock.{PATCH_NUMBER}"
@@ -110,6 +111,27 @@ def test_the_metadata_stays_valid(tmp_path: Path) -> None:
     assert "Version: 9.9.9" in metadata.description
 
 
+def test_full_scope_adds_one_module(tmp_path: Path) -> None:
+    upstream = stock(release() | {TARGET: activity(REPLACEMENT).encode()})
+    overlay = build_overlay(upstream, tmp_path, "full")
+    assert str(overlay.version) == f"1.8.4{LOCAL}.full"
+    files = contents(overlay.path)
+    assert b"class RealtimeContext" in files[ADDED]
+    assert {*files} - {ADDED, *contents(build(tmp_path / "lock").path)} == {
+        path for path in files if path.startswith("livekit_agents-")
+    }
+    (record,) = (json.loads(files[path]) for path in files if path.endswith(PROVENANCE))
+    assert record["scope"] == "full"
+    assert record["added"] == {ADDED: hashlib.sha256(files[ADDED]).hexdigest()}
+
+
+def test_full_scope_overwrites_nothing(tmp_path: Path) -> None:
+    upstream = stock(release() | {TARGET: activity(REPLACEMENT).encode(), ADDED: b""})
+    with pytest.raises(CtxlockError, match=f"has a file {ADDED} of its own"):
+        build_overlay(upstream, tmp_path, "full")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_provenance(tmp_path: Path) -> None:
     files = contents(build(tmp_path).path)
     text = files[f"{DIST_INFO}/{PROVENANCE}"]
@@ -119,6 +141,8 @@ def test_provenance(tmp_path: Path) -> None:
         "format": 1,
         "upstream": "1.8.4",
         "patch": PATCH_NUMBER,
+        "scope": "lock",
+        "added": {},
         "target": TARGET,
         "sha256": {
             "before": hashlib.sha256(release()[TARGET]).hexdigest(),
@@ -279,7 +303,7 @@ def test_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_metadata_is_the_wheels(tmp_path: Path) -> None:
-    name, files = metadata_files(stock())
+    name, files = metadata_files(stock(), "lock")
     built = contents(build(tmp_path).path)
     assert name == DIST_INFO
     inside = {

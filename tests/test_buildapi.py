@@ -57,7 +57,8 @@ def test_requires_the_stock_release_only(version: str) -> None:
     assert requirement.name == "livekit-agents"
     assert requirement.specifier.contains(version, prereleases=True)
     for n in range(1, PATCH_NUMBER + 1):
-        assert not requirement.specifier.contains(f"{version}+ctxlock.{n}", prereleases=True)
+        for overlay in (f"{version}+ctxlock.{n}", f"{version}+ctxlock.{n}.full"):
+            assert not requirement.specifier.contains(overlay, prereleases=True)
 
 
 def test_requires_what_the_variable_says(monkeypatch: pytest.MonkeyPatch) -> None:

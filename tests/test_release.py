@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from packaging.version import Version
@@ -9,9 +10,13 @@ from ctxlock import PATCH_NUMBER
 from ctxlock.errors import CtxlockError
 from ctxlock.release import (
     NEWEST_VERIFIED,
+    SCOPE_VARIABLE,
     VARIABLE,
+    Scope,
     choose_release,
+    choose_scope,
     overlay_version,
+    overlay_versions,
     parse,
     warn_if_unverified,
 )
@@ -20,6 +25,7 @@ from ctxlock.release import (
 @pytest.fixture(autouse=True)
 def _no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(SCOPE_VARIABLE, raising=False)
 
 
 @pytest.fixture
@@ -156,7 +162,42 @@ def test_spellings(text: str, release: str) -> None:
 
 @pytest.mark.parametrize("release", ["1.8.9", "2.0.0b1", "1.8.9.post1", "1!2.0.0.dev3"])
 def test_the_overlays_version_satisfies_a_pin(release: str) -> None:
-    version = overlay_version(Version(release))
+    version = overlay_version(Version(release), "lock")
     assert str(version) == f"{release}+ctxlock.{PATCH_NUMBER}"
     assert version.public == release
     assert version > Version(release)
+
+
+def test_the_scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choose_scope(None, tmp_path) == "lock"
+    monkeypatch.setenv(SCOPE_VARIABLE, "full")
+    assert choose_scope({}, tmp_path) == "full"
+    assert choose_scope({"scope": "lock"}, tmp_path) == "lock"
+
+
+def test_the_scope_of_a_source_distribution(sdist: Path) -> None:
+    assert choose_scope(None, sdist) == "lock"
+    with pytest.raises(CtxlockError, match=r"full is asked for, but .* is made for lock"):
+        choose_scope({"scope": "full"}, sdist)
+    info = sdist / "PKG-INFO"
+    info.write_text(info.read_text().rstrip() + ".full\n")
+    assert choose_scope(None, sdist) == "full"
+    assert choose_release(None, sdist) == Version("1.8.4")
+
+
+@pytest.mark.parametrize("junk", ["", "Full", "all", None, ["full"]])
+def test_no_scope(tmp_path: Path, junk: object) -> None:
+    with pytest.raises(CtxlockError, match="which is no scope; give lock or full"):
+        choose_scope({"scope": junk}, tmp_path)
+
+
+def test_a_slip_in_the_name_of_the_scope(tmp_path: Path) -> None:
+    with pytest.raises(CtxlockError, match="'scop' is unknown; did you mean 'scope'"):
+        choose_scope({"scop": "full"}, tmp_path)
+
+
+def test_the_version_says_the_scope() -> None:
+    lock, full = (overlay_version(Version("1.8.4"), scope) for scope in get_args(Scope))
+    assert str(full) == f"{lock}.full"
+    assert Version("1.8.4") < lock < full < Version("1.8.5")
+    assert {lock, full} <= {*overlay_versions(Version("1.8.4"))}

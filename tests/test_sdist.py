@@ -15,15 +15,16 @@ from packaging.version import Version
 from ctxlock import PATCH_NUMBER
 from ctxlock.buildapi import TREE
 from ctxlock.errors import CtxlockError
-from ctxlock.release import NEWEST_VERIFIED, choose_release
+from ctxlock.release import NEWEST_VERIFIED, choose_release, choose_scope, overlay_version
 from ctxlock.sdist import write_sdist
 
-ROOT = f"livekit_agents-1.8.4+ctxlock.{PATCH_NUMBER}"
+VERSION = overlay_version(Version("1.8.4"), "lock")
+ROOT = f"livekit_agents-{VERSION}"
 
 
 @pytest.fixture
 def sdist(tmp_path: Path) -> Path:
-    return write_sdist(TREE, Version("1.8.4"), tmp_path)
+    return write_sdist(TREE, VERSION, tmp_path)
 
 
 def members(path: Path) -> dict[str, bytes]:
@@ -83,7 +84,7 @@ def test_entries_are_canonical(sdist: Path) -> None:
 
 
 def test_two_are_identical(tmp_path: Path, sdist: Path) -> None:
-    again = write_sdist(TREE, Version("1.8.4"), tmp_path / "again")
+    again = write_sdist(TREE, VERSION, tmp_path / "again")
     assert sdist.read_bytes() == again.read_bytes()
     # gzip's own flags and time
     assert sdist.read_bytes()[3:8] == bytes(5)
@@ -93,7 +94,8 @@ def test_one_made_of_itself_is_identical(tmp_path: Path, sdist: Path) -> None:
     tree = unpack(sdist, tmp_path)
     bound = choose_release(None, tree)
     assert bound == Version("1.8.4") != NEWEST_VERIFIED
-    assert write_sdist(tree, bound, tmp_path / "again").read_bytes() == sdist.read_bytes()
+    version = overlay_version(bound, choose_scope(None, tree))
+    assert write_sdist(tree, version, tmp_path / "again").read_bytes() == sdist.read_bytes()
 
 
 def test_stray_files_stay_out(tmp_path: Path, sdist: Path) -> None:
@@ -107,14 +109,14 @@ def test_stray_files_stay_out(tmp_path: Path, sdist: Path) -> None:
     ):
         (tree / stray).parent.mkdir(parents=True, exist_ok=True)
         (tree / stray).write_bytes(b"stray")
-    again = write_sdist(tree, Version("1.8.4"), tmp_path / "again")
+    again = write_sdist(tree, VERSION, tmp_path / "again")
     assert again.read_bytes() == sdist.read_bytes()
 
 
 def test_a_file_in_the_folders_place(tmp_path: Path) -> None:
     (tmp_path / "dist").write_bytes(b"here first")
     with pytest.raises(CtxlockError, match=r"tar\.gz could not be written to .*; name a folder"):
-        write_sdist(TREE, Version("1.8.4"), tmp_path / "dist")
+        write_sdist(TREE, VERSION, tmp_path / "dist")
     assert (tmp_path / "dist").read_bytes() == b"here first"
 
 
@@ -124,5 +126,5 @@ def test_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(tarfile.TarFile, "addfile", fail)
     with pytest.raises(CtxlockError, match=os.strerror(errno.ENOSPC)):
-        write_sdist(TREE, Version("1.8.4"), tmp_path)
+        write_sdist(TREE, VERSION, tmp_path)
     assert not list(tmp_path.iterdir())

@@ -13,9 +13,10 @@ from rich.text import Text
 
 from . import PATCH_NUMBER
 from .audit import Audit, audit_path, audit_python, audit_wheel, site_table
-from .console import Exit, Release, err, fetch, out, scratch_folder, step
+from .console import Exit, Release, ScopeOption, err, fetch, out, scratch_folder, step
 from .errors import CtxlockError
 from .explore_command import explore
+from .release import DEFAULT_SCOPE
 from .syntax import TARGET
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ def _print_audit(found: Audit) -> None:
 
 
 @app.command()
-def diff(upstream: Release = None) -> None:
+def diff(upstream: Release = None, scope: ScopeOption = DEFAULT_SCOPE) -> None:
     """Print what the patch changes, as a unified diff against the stock release.
 
     It is made on the spot from the published release. In site-packages, `git apply` takes it.
@@ -117,8 +118,10 @@ def diff(upstream: Release = None) -> None:
 
     with scratch_folder() as scratch:
         before = fetch(upstream, scratch).target
-    after = patch_source(before, TARGET).source
-    sys.stdout.buffer.writelines(unified_diff(before, after, TARGET))
+    patched = patch_source(before, TARGET, scope)
+    sys.stdout.buffer.writelines(unified_diff(before, patched.source, TARGET))
+    for path, content in patched.added.items():
+        sys.stdout.buffer.writelines(unified_diff(b"", content, path))
 
 
 @app.command()
@@ -131,6 +134,7 @@ def build(
     output: Annotated[
         Path, typer.Option("-o", "--output", metavar="DIR", help="Where the wheel goes.")
     ] = Path("dist"),
+    scope: ScopeOption = DEFAULT_SCOPE,
 ) -> None:
     """Build the patched wheel and print its sites and its line for a requirements file.
 
@@ -144,7 +148,7 @@ def build(
     with scratch_folder() as scratch:
         stock = fetch(upstream, scratch) if wheel is None else read_wheel(wheel)
         with step("Patching it and writing the wheel"):
-            overlay = build_overlay(stock, output)
+            overlay = build_overlay(stock, output, scope)
     out.print(site_table(overlay.sites))
     out.print("\nFor a requirements file:", highlight=False)
     line = f"livekit-agents @ {overlay.path.resolve().as_uri()}"
@@ -158,6 +162,7 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", help="Verify this patched wheel, and build none."),
     ] = None,
+    scope: ScopeOption = DEFAULT_SCOPE,
     details: Annotated[
         bool, typer.Option("--details", help="Show every push of a race that went wrong.")
     ] = False,
@@ -185,7 +190,7 @@ def verify(
             stock = fetch(upstream, scratch / "stock")
             release = str(stock.version)
             with step("Patching it"):
-                wheel = build_overlay(stock, scratch).path
+                wheel = build_overlay(stock, scratch, scope).path
         comparison = compare(release, wheel, scratch, step)
     if json:
         print(comparison.as_json())

@@ -10,8 +10,9 @@ from pathlib import Path
 from packaging.version import Version
 
 from . import PATCH_NUMBER
+from .errors import CtxlockError
 from .patch import patch_source
-from .release import overlay_version, warn_if_unverified
+from .release import DEFAULT_SCOPE, Scope, overlay_version, warn_if_unverified
 from .sites import Site
 from .syntax import TARGET
 from .upstream import NAME, Upstream
@@ -35,7 +36,7 @@ class Overlay:
     sites: tuple[Site, ...]
 
 
-def build_overlay(upstream: Upstream, folder: Path) -> Overlay:
+def build_overlay(upstream: Upstream, folder: Path, scope: Scope = DEFAULT_SCOPE) -> Overlay:
     """Patches `upstream` and writes the overlay wheel into `folder`.
 
     Says on stderr if the release is later than any verified one.
@@ -43,21 +44,27 @@ def build_overlay(upstream: Upstream, folder: Path) -> Overlay:
     Raises:
         NothingToGuard: Every site of the release is guarded already.
         NotUnderstood: The release holds something that may not be rewritten.
-        CtxlockError: `folder` cannot be written to. Nothing is left behind in any case.
+        CtxlockError: The release has a file of the name of the one to add, or `folder` cannot be
+            written to. Nothing is left behind in any case.
     """
-    patched = patch_source(upstream.target, TARGET)
-    version = overlay_version(upstream.version)
+    patched = patch_source(upstream.target, TARGET, scope)
+    version = overlay_version(upstream.version, scope)
     files = dict(upstream.files)
-    dist_info, metadata = metadata_files(upstream)
+    dist_info, metadata = metadata_files(upstream, scope)
     for path in upstream.files:
         if path.startswith(f"{upstream.dist_info}/"):
             del files[path]
     files.update({f"{dist_info}/{name}": content for name, content in metadata.items()})
     files[TARGET] = patched.source
+    if taken := patched.added.keys() & files.keys():
+        raise CtxlockError(f"livekit-agents {upstream.version} has a file {min(taken)} of its own.")
+    files.update(patched.added)
     provenance = {
         "format": FORMAT,
         "upstream": str(upstream.version),
         "patch": PATCH_NUMBER,
+        "scope": scope,
+        "added": {path: _sha256(content) for path, content in patched.added.items()},
         "target": TARGET,
         "sha256": {"before": _sha256(upstream.target), "after": _sha256(patched.source)},
         "sites": [site.as_json() for site in patched.sites],
@@ -69,9 +76,9 @@ def build_overlay(upstream: Upstream, folder: Path) -> Overlay:
     return Overlay(write_wheel(folder, filename, dist_info, files), version, patched.sites)
 
 
-def metadata_files(upstream: Upstream) -> tuple[str, dict[str, bytes]]:
+def metadata_files(upstream: Upstream, scope: Scope) -> tuple[str, dict[str, bytes]]:
     """The overlay's dist-info folder: its name, and upstream's files with the new version."""
-    version = overlay_version(upstream.version)
+    version = overlay_version(upstream.version, scope)
     prefix = f"{upstream.dist_info}/"
     files = {
         path.removeprefix(prefix): content

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from . import PATCH_NUMBER
 from .build import build_overlay, metadata_files
 from .errors import CtxlockError
-from .release import choose_release
+from .release import choose_release, choose_scope, overlay_version, overlay_versions
 from .sdist import write_sdist
 from .upstream import NAME, Upstream, read_installed
 
@@ -35,7 +34,7 @@ TREE = Path(__file__).resolve().parent.parent
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """Asks for the stock release, and not for an overlay wheel that satisfies it as well."""
     release = choose_release(config_settings, TREE)
-    overlays = [f"!={release}+ctxlock.{n}" for n in range(1, PATCH_NUMBER + 1)]
+    overlays = [f"!={version}" for version in overlay_versions(release)]
     return [f"{NAME}{','.join([f'=={release}', *overlays])}"]
 
 
@@ -43,7 +42,7 @@ def prepare_metadata_for_build_wheel(
     metadata_directory: str, config_settings: Settings = None
 ) -> str:
     """Writes the wheel's dist-info folder and returns its name."""
-    name, files = metadata_files(_upstream(config_settings))
+    name, files = metadata_files(_upstream(config_settings), choose_scope(config_settings, TREE))
     for path, content in files.items():
         file = Path(metadata_directory, name, path)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +56,8 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     """Writes the overlay wheel and returns its file name."""
-    return build_overlay(_upstream(config_settings), Path(wheel_directory)).path.name
+    scope = choose_scope(config_settings, TREE)
+    return build_overlay(_upstream(config_settings), Path(wheel_directory), scope).path.name
 
 
 def get_requires_for_build_sdist(config_settings: Settings = None) -> list[str]:
@@ -67,7 +67,10 @@ def get_requires_for_build_sdist(config_settings: Settings = None) -> list[str]:
 
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
     """Writes the source distribution and returns its file name."""
-    return write_sdist(TREE, choose_release(config_settings, TREE), Path(sdist_directory)).name
+    version = overlay_version(
+        choose_release(config_settings, TREE), choose_scope(config_settings, TREE)
+    )
+    return write_sdist(TREE, version, Path(sdist_directory)).name
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> NoReturn:

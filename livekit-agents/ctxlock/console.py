@@ -13,12 +13,12 @@ import typer
 from rich.console import Console
 
 from .installer import Installer
-from .release import NEWEST_VERIFIED, parse
+from .release import NEWEST_VERIFIED, Scope, parse
 
 if TYPE_CHECKING:
     from .upstream import Upstream
 
-__all__ = ["Exit", "Release", "err", "fetch", "out", "scratch_folder", "step"]
+__all__ = ["Exit", "Release", "ScopeOption", "err", "fetch", "out", "scratch_folder", "step"]
 
 out = Console()
 err = Console(stderr=True)
@@ -35,6 +35,14 @@ class Exit(IntEnum):
 Release = Annotated[
     str | None,
     typer.Option("--upstream", metavar="VERSION", help="The livekit-agents release to start from."),
+]
+
+
+ScopeOption = Annotated[
+    Scope,
+    typer.Option(
+        "--scope", help="The lock alone, or also a module for what an overlap loses beyond it."
+    ),
 ]
 
 

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from .console import Exit, Release, err, fetch, out, scratch_folder, step
+from .console import Exit, Release, ScopeOption, err, fetch, out, scratch_folder, step
 from .explore import Exploration
 from .installer import Installer
-from .release import parse
+from .release import DEFAULT_SCOPE, Scope, parse
 from .runner import run_module
 
 __all__ = ["explore"]
@@ -27,6 +27,7 @@ def explore(
         str | None,
         typer.Option(metavar="VERSION", help="Explore this release as published, unpatched."),
     ] = None,
+    scope: ScopeOption = DEFAULT_SCOPE,
     depth: Annotated[
         int, typer.Option(min=2, max=4, help="How many operations overlap at most.")
     ] = 2,
@@ -55,7 +56,7 @@ def explore(
     if upstream is not None and stock is not None:
         raise typer.BadParameter("give one of --upstream and --stock")
     with scratch_folder() as scratch:
-        python = _environment(upstream, stock, scratch)
+        python = _environment(upstream, stock, scope, scratch)
         command = ["ctxlock.races.explore", "--progress", f"--depth={depth}", f"--jobs={jobs}"]
         command += [f"--budget={budget}", *(["--full"] if full else [])]
         found = Exploration.parse(_run(python, scratch / "races", command))
@@ -78,7 +79,7 @@ def _print(found: Exploration) -> None:
     out.print(f"{found.verdict}{but}", style=_COLOURS[found.verdict])
 
 
-def _environment(upstream: str | None, stock: str | None, scratch: Path) -> str:
+def _environment(upstream: str | None, stock: str | None, scope: Scope, scratch: Path) -> str:
     """Makes the environment to explore; returns its interpreter."""
     installer = Installer()
     if stock is not None:
@@ -91,7 +92,7 @@ def _environment(upstream: str | None, stock: str | None, scratch: Path) -> str:
 
     original = fetch(upstream, scratch / "stock")
     with step("Patching it"):
-        wheel = build_overlay(original, scratch).path
+        wheel = build_overlay(original, scratch, scope).path
     with step(f"Installing it with {installer.name}"):
         python = installer.make_environment(scratch / "environment")
         installer.install(python, f"livekit-agents=={original.version}")

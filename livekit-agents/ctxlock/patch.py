@@ -5,13 +5,17 @@ from __future__ import annotations
 import difflib
 import io
 import tokenize
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import resources
 
 from .errors import NothingToGuard, NotUnderstood
 from .inverse import check_inverse
+from .release import DEFAULT_SCOPE, Scope
 from .rewrite import guard
+from .route import route
 from .sites import Site, find_sites
+from .syntax import ADDED, MODULE
 
 __all__ = ["Patched", "patch_source", "unified_diff"]
 
@@ -23,18 +27,21 @@ class Patched:
     Attributes:
         source: The file's new content.
         sites: Its sites, none of them bare.
+        added: The files that go beside it, by path.
     """
 
     source: bytes
     sites: tuple[Site, ...]
+    added: Mapping[str, bytes] = field(default_factory=dict)
 
 
-def patch_source(source: bytes, filename: str) -> Patched:
+def patch_source(source: bytes, filename: str, scope: Scope = DEFAULT_SCOPE) -> Patched:
     """Guards every site of `source` and checks the result before handing it out.
 
     Args:
         source: The content of a stock `agent_activity.py`, UTF-8 encoded.
         filename: How errors name it.
+        scope: How much is changed.
 
     Raises:
         NothingToGuard: Every site is guarded already, and checks its session after the wait.
@@ -53,12 +60,17 @@ def patch_source(source: bytes, filename: str) -> Patched:
                 was.first_line,
                 f"The {site.role} in {site.function} could not be guarded; nothing was written.",
             )
-    if guarded == text:
+    if guarded == text and scope == "lock":
         raise NothingToGuard(
             f"{filename}: every site is guarded already; the stock release suffices, install that."
         )
     check_inverse(source, patched, filename)
-    return Patched(patched, sites)
+    if scope == "lock":
+        return Patched(patched, sites)
+    patched = route(guarded, filename).encode()
+    check_inverse(source, patched, filename)
+    added = resources.files("ctxlock").joinpath("added", f"{MODULE}.py").read_bytes()
+    return Patched(patched, find_sites(patched, filename), {ADDED: added})
 
 
 def unified_diff(before: bytes, after: bytes, path: str) -> Iterator[bytes]:

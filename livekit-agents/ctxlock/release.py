@@ -1,4 +1,4 @@
-"""Chooses the upstream release that a build starts from."""
+"""Chooses the upstream release that a build starts from, and how much it changes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from email.parser import BytesParser
 from pathlib import Path
+from typing import Literal, get_args
 
 from packaging.version import InvalidVersion, Version
 
@@ -15,12 +16,17 @@ from . import PATCH_NUMBER
 from .errors import CtxlockError
 
 __all__ = [
+    "DEFAULT_SCOPE",
     "NEWEST_VERIFIED",
     "SETTING",
     "VARIABLE",
+    "Scope",
     "choose_release",
+    "choose_scope",
     "overlay_version",
+    "overlay_versions",
     "parse",
+    "parse_scope",
     "warn_if_unverified",
 ]
 
@@ -32,6 +38,13 @@ OLDEST = Version("1.0.0")
 
 SETTING = "upstream"
 VARIABLE = "CTXLOCK_UPSTREAM"
+SCOPE_SETTING = "scope"
+SCOPE_VARIABLE = "CTXLOCK_SCOPE"
+
+Scope = Literal["lock", "full"]
+"""`lock`: the lock alone. `full`: also what an overlap can lose without it; adds a module."""
+
+DEFAULT_SCOPE: Scope = "lock"
 
 
 def choose_release(settings: Mapping[str, object] | None, tree: Path) -> Version:
@@ -49,13 +62,55 @@ def choose_release(settings: Mapping[str, object] | None, tree: Path) -> Version
         CtxlockError: The wish is no release, or contradicts the source distribution.
     """
     wish, source = _wish(settings or {})
-    bound = _bound_release(tree / "PKG-INFO")
+    version = _bound_version(tree / "PKG-INFO")
+    bound = version and Version(version.public)
     if bound is not None and wish is not None and wish != bound:
         raise CtxlockError(
             f"{source} asks for livekit-agents {wish}, but this source distribution is made for "
             f"{bound}; leave it out, or build from the repository."
         )
     return bound or wish or NEWEST_VERIFIED
+
+
+def choose_scope(settings: Mapping[str, object] | None, tree: Path) -> Scope:
+    """How much the build's user wants changed.
+
+    A source distribution is bound to the scope in its version. Otherwise the config setting `scope`
+    decides, or the environment variable `CTXLOCK_SCOPE`, or the default.
+
+    Raises:
+        CtxlockError: The wish is no scope, or contradicts the source distribution.
+    """
+    wish = None
+    _refuse_near_misses(settings or {})
+    if SCOPE_SETTING in (settings or {}):
+        wish = parse_scope((settings or {})[SCOPE_SETTING], f"The config setting {SCOPE_SETTING!r}")
+    elif variable := os.environ.get(SCOPE_VARIABLE):
+        wish = parse_scope(variable, SCOPE_VARIABLE)
+    version = _bound_version(tree / "PKG-INFO")
+    bound = None if version is None else _scope_of(version)
+    if bound is not None and wish is not None and wish != bound:
+        raise CtxlockError(
+            f"The scope {wish} is asked for, but this source distribution is made for {bound}; "
+            "leave it out, or build from the repository."
+        )
+    return bound or wish or DEFAULT_SCOPE
+
+
+def parse_scope(text: object, source: str) -> Scope:
+    """Reads a scope.
+
+    Args:
+        text: What the user gave.
+        source: Where, for the error.
+
+    Raises:
+        CtxlockError: It is none.
+    """
+    for scope in get_args(Scope):
+        if text == scope:
+            return scope  # type: ignore[no-any-return]
+    raise CtxlockError(f"{source} is {text!r}, which is no scope; give lock or full.")
 
 
 def warn_if_unverified(release: Version) -> None:
@@ -101,16 +156,24 @@ def parse(text: object, source: str) -> Version:
     return release
 
 
-def overlay_version(release: Version) -> Version:
+def overlay_version(release: Version, scope: Scope) -> Version:
     """The version of the overlay wheel that is built from `release`."""
-    return Version(f"{release}+ctxlock.{PATCH_NUMBER}")
+    label = f"ctxlock.{PATCH_NUMBER}"
+    return Version(f"{release}+{label}.full" if scope == "full" else f"{release}+{label}")
+
+
+def overlay_versions(release: Version) -> list[Version]:
+    """The versions of all overlay wheels of `release`, of this patch and of earlier ones."""
+    labels = (f"ctxlock.{n}" for n in range(1, PATCH_NUMBER + 1))
+    return [Version(f"{release}+{label}{end}") for label in labels for end in ("", ".full")]
+
+
+def _scope_of(version: Version) -> Scope:
+    return "full" if (version.local or "").endswith(".full") else "lock"
 
 
 def _wish(settings: Mapping[str, object]) -> tuple[Version | None, str]:
-    for key in settings:
-        # a slip would build another release than the one that was asked for
-        if key != SETTING and get_close_matches(key.lower(), [SETTING]):
-            raise CtxlockError(f"The config setting {key!r} is unknown; did you mean {SETTING!r}?")
+    _refuse_near_misses(settings)
     if SETTING in settings:
         source = f"The config setting {SETTING!r}"
         return parse(settings[SETTING], source), source
@@ -119,12 +182,20 @@ def _wish(settings: Mapping[str, object]) -> tuple[Version | None, str]:
     return None, ""
 
 
-def _bound_release(pkg_info: Path) -> Version | None:
+def _refuse_near_misses(settings: Mapping[str, object]) -> None:
+    for key in settings:
+        # a slip would build something else than what was asked for
+        known = [SETTING, SCOPE_SETTING]
+        if key not in known and (meant := get_close_matches(key.lower(), known)):
+            raise CtxlockError(f"The config setting {key!r} is unknown; did you mean {meant[0]!r}?")
+
+
+def _bound_version(pkg_info: Path) -> Version | None:
     if not pkg_info.is_file():
         return None
     version = BytesParser().parsebytes(pkg_info.read_bytes(), headersonly=True)["Version"]
     try:
-        return Version(Version(version or "").public)
+        return Version(version or "")
     except InvalidVersion:
         raise CtxlockError(
             f"{pkg_info} names no valid version; unpack the source distribution again."

@@ -70,7 +70,17 @@ def route(guarded: str, filename: str) -> str:
     """
     roles = {site.first_line: site.role for site in find_sites(guarded, filename)}
     wrapper = MetadataWrapper(cst.parse_module(guarded), unsafe_skip_copy=True)
-    return wrapper.visit(_Route(roles, filename)).code
+    visitor = _Route(roles, filename)
+    routed = wrapper.visit(visitor)
+    if not visitor.notes_replacements:
+        line = next((line for line, role in roles.items() if role == "replacement"), 1)
+        raise NotUnderstood(
+            filename,
+            line,
+            "The agent's context is not replaced in the way that the scope full can follow; "
+            "build with the scope lock.",
+        )
+    return routed.code
 
 
 class _Route(cst.CSTTransformer):
@@ -82,11 +92,13 @@ class _Route(cst.CSTTransformer):
         self.filename = filename
         self.functions: list[str] = []
         self.skipped: cst.For | None = None
+        self.notes_replacements = False
 
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
         body = list(updated_node.body)
         body.insert(_place_of_import(body), _statement(f"from .{MODULE} import RealtimeContext"))
-        return updated_node.with_changes(body=body)
+        header = [_named(line) for line in updated_node.header]
+        return updated_node.with_changes(header=header, body=body)
 
     def visit_ClassDef(self, node: cst.ClassDef) -> bool:
         return node.name.value == CLASS
@@ -134,6 +146,7 @@ class _Route(cst.CSTTransformer):
             assigned = cst.ensure_type(updated_node.body[0], cst.Assign)
             noted = _statement(f"self.{CONTEXT}.replacing({{given}})", given=assigned.value)
             noted = noted.with_changes(leading_lines=updated_node.leading_lines)
+            self.notes_replacements = True
             return cst.FlattenSentinel([noted, updated_node.with_changes(leading_lines=[])])
         return updated_node
 
@@ -145,48 +158,50 @@ class _Route(cst.CSTTransformer):
             return _call("keep").with_changes(args=updated_node.args)
         return updated_node
 
-    def _span(self, body: Sequence[cst.CSTNode], line: int) -> list[cst.SimpleStatementLine]:
+    def _span(self, body: Sequence[cst.CSTNode], line: int) -> list[cst.BaseStatement]:
         role = self.roles.get(line, "")
-        *before, last = (cst.ensure_type(statement, cst.SimpleStatementLine) for statement in body)
+        *before, last = (cst.ensure_type(one, cst.SimpleStatementLine) for one in body)
         push = cst.ensure_type(cst.ensure_type(last.body[0], cst.Expr).value, cst.Await)
         call = cst.ensure_type(push.expression, cst.Call)
         site = cst.SimpleString(f'"{role}"')
+        above: list[cst.BaseStatement] = [*before]
         if before:
             snapshot = cst.ensure_type(before[0].body[0], cst.Assign)
             empty = cst.parse_expression("llm.ChatContext.empty()")
-            before[0] = before[0].with_changes(body=[snapshot.with_changes(value=empty)])
-            inserts = any(m.findall(line, m.Attribute(attr=m.Name("insert"))) for line in before)
+            above[0] = before[0].with_changes(body=[snapshot.with_changes(value=empty)])
+            inserts = any(m.findall(one, m.Attribute(attr=m.Name("insert"))) for one in before)
             pushed = _call(
                 "append",
                 "{items}, {site}, by_time=True" if inserts else "{items}, {site}",
                 items=call.args[0].value,
                 site=site,
             )
-        elif role == "session start":
+        elif role == "session start" and len(call.args) > 1:
             comma = cst.Comma(whitespace_after=call.whitespace_before_args)
-            method = cst.Arg(
-                call.func, comma=comma if len(call.args) > 1 else cst.MaybeSentinel.DEFAULT
-            )
+            method = cst.Arg(call.func, comma=comma)
             pushed = call.with_changes(func=_call("start").func, args=[method, *call.args])
-        elif role in ("replacement", "never-played cleanup"):
+        elif role in ("replacement", "session start", "never-played cleanup"):
             pushed = _call("replace", "{site}", site=site)
             if role == "never-played cleanup":
-                before = [self._forget(line)]
+                above = [self._forget(line)]
         else:
             raise NotUnderstood(self.filename, line, f"It is unclear how to route the {role} here.")
-        return [*before, last.with_changes(body=[cst.Expr(cst.Await(pushed))])]
+        return [*above, last.with_changes(body=[cst.Expr(cst.Await(pushed))])]
 
-    def _forget(self, line: int) -> cst.SimpleStatementLine:
+    def _forget(self, line: int) -> cst.For:
         if self.skipped is None:
             reason = "Which messages were never played cannot be told here."
             raise NotUnderstood(self.filename, line, reason)
         tests = [s for s in self.skipped.body.body if m.matches(s, m.If())]
-        return _statement(
-            f"self.{CONTEXT}.forget(\n"
-            "    {one}.msg.message_id\n    for {one} in {outputs}\n    if {skipped}\n)",
-            one=self.skipped.target,
-            outputs=self.skipped.iter,
-            skipped=cst.ensure_type(tests[0], cst.If).test,
+        return cst.ensure_type(
+            parse_template_statement(
+                "for {one} in {outputs}:\n    if {skipped}:\n"
+                f"        self.{CONTEXT}.forget({{one}}.msg.message_id)",
+                one=self.skipped.target,
+                outputs=self.skipped.iter,
+                skipped=cst.ensure_type(tests[0], cst.If).test,
+            ),
+            cst.For,
         )
 
 
@@ -197,6 +212,14 @@ def _statement(template: str, **parts: Any) -> cst.SimpleStatementLine:
 def _call(method: str, arguments: str = "", **parts: Any) -> cst.Call:
     template = f"self.{CONTEXT}.{method}({arguments})"
     return cst.ensure_type(parse_template_expression(template, **parts), cst.Call)
+
+
+def _named(line: cst.EmptyLine) -> cst.EmptyLine:
+    """A line of the notice, naming the added module instead of the lock."""
+    if line.comment is None:
+        return line
+    text = line.comment.value.replace(f"under {CLASS}.{LOCK}", f"through {MODULE}.py")
+    return line.with_changes(comment=cst.Comment(text))
 
 
 def _place_of_import(body: Sequence[cst.CSTNode]) -> int:

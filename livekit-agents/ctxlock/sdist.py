@@ -10,7 +10,6 @@ from typing import IO
 
 from packaging.version import Version
 
-from .release import overlay_version
 from .wheel import write_atomically
 
 __all__ = ["write_sdist"]
@@ -30,13 +29,12 @@ _DYNAMIC = (
 )
 
 
-def write_sdist(tree: Path, release: Version, folder: Path) -> Path:
-    """Packs `tree` into a source distribution for `release`.
+def write_sdist(tree: Path, version: Version, folder: Path) -> Path:
+    """Packs `tree` into a source distribution of the overlay wheel of that version.
 
     Raises:
         CtxlockError: `folder` cannot be written to; nothing is left there then.
     """
-    version = overlay_version(release)
     root = f"livekit_agents-{version}"
     files = {
         path.relative_to(tree).as_posix(): path.read_bytes()

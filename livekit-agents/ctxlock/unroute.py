@@ -19,6 +19,9 @@ RECORDER = "_on_remote_item_added"
 _SITES = ("append", "replace", "start")
 _NOTES = ("forget", "record", "replacing")
 
+_REPLACED_BY = {"replacement": "chat_ctx", "session start": "self._agent.chat_ctx"}
+"""How the spans of these sites name what is the agent's context by then."""
+
 Function = TypeVar("Function", ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -70,13 +73,17 @@ class _Unroute(ast.NodeTransformer):
         self.method, self.checked = around
         return node
 
-    def visit_If(self, node: ast.If) -> ast.If:
+    def visit_For(self, node: ast.For) -> ast.For | None:
+        self.generic_visit(node)
+        return node if node.body else None  # nothing but notes stood in it
+
+    def visit_If(self, node: ast.If) -> ast.If | None:
         around = self.checked
         tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
         self.checked = around or any(map(is_session_check, tests))
         self.generic_visit(node)
         self.checked = around
-        return node
+        return node if node.body else None
 
     def visit_Assign(self, node: ast.Assign) -> ast.Assign:
         self.generic_visit(node)
@@ -127,8 +134,8 @@ class _Unroute(ast.NodeTransformer):
             call.keywords = []
             return _call(push, call.args[:1], call)
         if method == "replace" and len(call.args) == 1 and not options:
-            own = "chat_ctx" if self.method == "update_chat_ctx" else "self._agent._chat_ctx"
-            return _call(push, [_expression(own, call)], call)
+            pushed = _REPLACED_BY.get(ast.literal_eval(site[0]), "self._agent._chat_ctx")
+            return _call(push, [_expression(pushed, call)], call)
         return None
 
     def _locked(self, statement: ast.Expr, push: ast.Call) -> ast.AsyncWith:

@@ -6,6 +6,7 @@ import ast
 
 from .syntax import (
     CLASS,
+    CONTEXT,
     LOCK,
     PUSHES,
     SESSION,
@@ -80,6 +81,8 @@ def _check_session(tree: Tree, activity: ast.ClassDef) -> None:
             raise tree.refuse(node, "The session, the lock or a push is named by a string here.")
         if not isinstance(node, ast.Attribute):
             continue
+        if node.attr == CONTEXT:  # the known uses of it were read as spans
+            raise tree.refuse(node, f"It is unclear what this use of {CONTEXT} does.")
         if node.attr in (SESSION, LOCK) and not _is_of(tree, node, activity):
             raise tree.refuse(node, f"This is not the {node.attr} of {CLASS} itself.")
         if is_own(node, *aliases) and tree.function(node) is not None:

@@ -38,7 +38,7 @@ class _Shared:
     """What belongs to one realtime session.
 
     Attributes:
-        owner: The activity that it is attached to, or was last.
+        owner: The activity that updated it last, which it is attached to, if to any.
         seen: Ids of the items that the provider told an attached activity of.
         ours: Ids of the items that were pushed, rather than added by the provider.
         owed: Ids of the items whose push failed, or was given up.
@@ -203,7 +203,6 @@ class RealtimeContext:
                 lambda target: push(chat_ctx=target, **others),
             )
 
-        _shared(self._session).owner = weakref.ref(self)
         await asyncio.shield(self._begin("session start", push_all))
 
     def replacing(self, chat_ctx: llm.ChatContext) -> None:
@@ -213,11 +212,10 @@ class RealtimeContext:
             shared.removed |= self._ids | _ids_of(session.chat_ctx.items)
             shared.removed -= _ids_of(chat_ctx.items)
 
-    def forget(self, ids: Iterable[str]) -> None:
-        """Removes messages that were never played from the agent's context."""
-        gone = set(ids)
-        self._items[:] = [item for item in self._items if item.id not in gone]
-        _shared(self._session).removed |= gone
+    def forget(self, item_id: str) -> None:
+        """Removes a message that was never played from the agent's context."""
+        self._items[:] = [item for item in self._items if item.id != item_id]
+        _shared(self._session).removed.add(item_id)
 
     def keep(self, item: llm.ChatItem) -> None:
         """Records an item with the agent, or what became of it, unless it was removed."""
@@ -272,6 +270,7 @@ class RealtimeContext:
 
     def _begin(self, site: str, push: Callable[[Session], Awaitable[None]]) -> asyncio.Task[bool]:
         session = self._session
+        _shared(session).owner = weakref.ref(self)
         return _shared(session).begin(
             site, lambda: push(session), lambda: self._activity._rt_session is session
         )
