@@ -143,7 +143,8 @@ class Engine:
         self.pushes.append(again)
         self._sent.append(again)
         acknowledged = again.send(operations, self._deliver)
-        acknowledged.add_done_callback(lambda _: [push.confirm() for push in waiting])
+        for push in waiting:
+            acknowledged.add_done_callback(lambda _, push=push: push.confirm())  # type: ignore[misc]
         return None if held else again
 
     def both_sides(self, item_id: str) -> list[llm.ChatMessage]:
