@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from _realtime_support import VERSION, fails_on_stock, known_gap
+from _realtime_support import VERSION, closed_by_full, fails_on_stock
 
 from ctxlock.races.harness import GatedTool, idle, running
 from ctxlock.races.releases import Releases
@@ -134,7 +134,7 @@ async def test_replacement_on_an_agent_that_was_handed_off_is_local() -> None:
         assert talk.realtime.pushes == []
 
 
-@known_gap(
+@closed_by_full(
     "the old agent's update is acknowledged to the new one, which takes the item for the server's "
     "own; the session start that was asked for before deletes it again",
     since="1.5.3",
