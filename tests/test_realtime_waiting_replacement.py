@@ -1,4 +1,4 @@
-"""A replacement that waits: what neither side held when it was asked for stays, the rest is its own.
+"""A replacement that waits: what neither side held when it was asked for stays, the rest goes.
 
 The caller cannot have left out on purpose what it could not see.
 """

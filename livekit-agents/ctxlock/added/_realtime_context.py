@@ -16,6 +16,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from livekit.agents import llm
@@ -175,10 +176,8 @@ class RealtimeContext:
             )
 
         _shared(self._session).owner = weakref.ref(self)
-        try:
+        with suppress(_GivenUp):  # the agent starts all the same, as with a provider that refuses
             await asyncio.shield(self._begin("session start", push_all))
-        except _GivenUp:
-            pass  # the agent starts all the same, as with a provider that refuses
 
     def replacing(self, _: llm.ChatContext) -> None:
         """Notes what the agent and the model have, before the agent's context becomes another."""
