@@ -36,6 +36,7 @@ MODULES = (
     "test_realtime_failures",
     "test_realtime_handoff",
     "test_realtime_hold_limit",
+    "test_realtime_odd_calls",
     "test_realtime_reconnection",
     "test_realtime_replacement",
     "test_realtime_sequential",
