@@ -19,8 +19,11 @@ from typing import Any
 import pytest
 
 from ctxlock.races import clock  # noqa: F401  (before livekit.agents)
-from ctxlock.races.releases import Releases, installed, is_patched
+from ctxlock.races.releases import Releases, has_full_scope, installed, is_patched
 from ctxlock.races.verdict import LostUpdate
+
+BEYOND_THE_LOCK = "1.8.8"
+"""The oldest release on which the harms that only the scope `full` ends are shown."""
 
 WATCHDOG = 60.0
 """A guard against hanging, nothing else: each test takes a fraction of a second."""
@@ -46,10 +49,18 @@ def fails_on_stock(
     )
 
 
-def known_gap(reason: str, *, since: str, closed_in: Sequence[str] = ()) -> pytest.MarkDecorator:
-    """Names a loss that the lock does not prevent, so that the day it ends is noticed."""
+def closed_by_full(
+    reason: str,
+    *,
+    since: str = "1.0.0",
+    closed_in: Sequence[str] = (),
+    raises: type[AssertionError] = LostUpdate,
+) -> pytest.MarkDecorator:
+    """Names a harm that only the scope `full` ends: a test must fail on stock and on lock alone."""
     open_here = VERSION in Releases(since) and VERSION.split("+")[0] not in closed_in
-    return pytest.mark.xfail(open_here, raises=LostUpdate, strict=True, reason=reason)
+    return pytest.mark.xfail(
+        open_here and not has_full_scope(), raises=raises, strict=True, reason=reason
+    )
 
 
 def needs(since: str, before: str | None = None) -> pytest.MarkDecorator:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from _realtime_support import has_engine
+from _realtime_support import has_engine, needs
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 if not has_engine():
@@ -26,6 +26,7 @@ from ctxlock.races.push import Create, Push
 from livekit.agents import llm
 
 PICTURE = "data:image/png;base64,aGVsbG8="
+RESENDS = "1.8.5"  # from then on the engine sends again what a lost connection never confirmed
 ROLES = {"u": "user", "v": "user", "a": "assistant", "s": "system"}
 
 
@@ -109,6 +110,47 @@ def reply(name: str, text: str, finished: bool) -> Step:
 def appear(name: str) -> Step:
     async def step(session: Any, realtime: Realtime) -> None:
         realtime.add_item(item(name, "unasked"))
+        await idle()
+
+    return step
+
+
+def hear(name: str, text: str | None) -> Step:
+    """Something is said, and understood or not."""
+
+    async def step(session: Any, realtime: Realtime) -> None:
+        assert realtime.hear(name) == name
+        await idle()
+        if text is not None:
+            realtime.transcribe(name, text)
+            await idle()
+
+    return step
+
+
+async def cut(session: Any, realtime: Realtime) -> None:
+    realtime.cut()
+    await idle()
+
+
+def cut_during(wanted: Wanted, acknowledged: int, *, given_up: bool = False) -> Step:
+    """The connection is lost with an update under way; what is repeated is held, then released."""
+
+    async def step(session: Any, realtime: Realtime) -> None:
+        push, again = realtime.hold(), realtime.hold()
+        task = asyncio.create_task(session.update_chat_ctx(wanted.context()))
+        await idle()
+        push.release(acknowledged)
+        if given_up:
+            push.time_out()
+        await idle()
+        realtime.cut()
+        await idle()
+        assert session.chat_ctx.items == [] and task.done() == given_up
+        again.release(1)
+        await idle()
+        again.release()
+        await asyncio.gather(task, return_exceptions=True)
         await idle()
 
     return step
@@ -244,6 +286,22 @@ SEQUENCES: dict[str, list[Step]] = {
         reply("a", "half", finished=False),
         update(Wanted(["u", "a"], {"u": "1", "a": "half"})),
     ],
+    "heard": [
+        update(Wanted(["v"], {"v": "1"})),
+        hear("u", None),
+        hear("u2", "2"),
+        update(Wanted(["v", "u", "u2", "a"], {"v": "1", "u": "?", "u2": "2", "a": "3"})),
+    ],
+    "cut": [
+        update(Wanted(["u", "f", "o", "s"], {"u": "1", "s": ""})),
+        reply("a2", "", finished=True),
+        hear("u2", "2"),
+        hear("v", None),
+        cut,
+        cut,
+        update(Wanted(["u", "f", "o", "u2", "a"], {"u": "1", "u2": "2", "a": "3"})),
+    ],
+    "cut with nothing said": [cut, update(Wanted(["u"], {"u": "1"}))],
     "unasked": [appear("u"), update(Wanted(["u", "v"], {"u": "unasked", "v": "1"}))],
 }
 
@@ -260,6 +318,16 @@ def test_same_when_they_overlap(ending: str) -> None:
     second = Wanted(["u", "a"], {"u": "1", "a": "3"})
     record = compare([update(before), overlap([first, second], ENDINGS[ending]), update(before)])
     assert len(record.requests) >= 3
+
+
+@needs(RESENDS)
+@pytest.mark.parametrize("acknowledged", [0, 1, 2])
+@pytest.mark.parametrize("given_up", [False, True], ids=["awaited", "given up"])
+def test_same_when_cut_during_an_update(acknowledged: int, given_up: bool) -> None:
+    before = Wanted(["u", "f"], {"u": "1"})
+    during = Wanted(["f", "a", "v"], {"a": "2", "v": "3"})  # deletes one, creates two
+    after = Wanted(["f", "a", "v", "s"], {"a": "2", "v": "3", "s": "4"})
+    compare([update(before), cut_during(during, acknowledged, given_up=given_up), update(after)])
 
 
 TEXTS = st.sampled_from(["", "one", "two"])

@@ -35,10 +35,16 @@ MODULES = (
     "test_realtime_deadlocks",
     "test_realtime_failures",
     "test_realtime_handoff",
+    "test_realtime_hold_limit",
+    "test_realtime_odd_calls",
+    "test_realtime_reconnection",
     "test_realtime_replacement",
     "test_realtime_sequential",
+    "test_realtime_server_items",
     "test_realtime_spoken_message",
     "test_realtime_tool_outputs",
+    "test_realtime_typed_message",
+    "test_realtime_waiting_replacement",
 )
 
 # This engine does not wait for instructions: a session start reads the agent's context and joins
@@ -134,6 +140,7 @@ async def test_regression(regression: Callable[[], Awaitable[None]]) -> None:
 
 
 async def test_session_that_closes_while_an_update_is_pending() -> None:
+    overlook_what_the_engine_leaves()  # the scope `full` cancels the pending one
     with backend.over(serving):
         async with running(agent_with()) as talk:
             lock = talk.lock

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from _realtime_support import VERSION, fails_on_stock, known_gap
+from _realtime_support import BEYOND_THE_LOCK, VERSION, closed_by_full, fails_on_stock, needs
 
-from ctxlock.races.harness import GatedTool, idle, running
+from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.releases import Releases
 from ctxlock.races.scenario import agent_with, note
-from ctxlock.races.verdict import check
+from ctxlock.races.verdict import LostUpdate, check
 
 if VERSION not in Releases("1.5.3"):
     pytest.skip("these releases open a session per agent", allow_module_level=True)
 
+from livekit.agents import Agent
 from livekit.agents.voice import AgentTask
+
+beyond_the_lock = needs(BEYOND_THE_LOCK)
 
 
 class Errand(AgentTask[str]):
@@ -134,7 +138,7 @@ async def test_replacement_on_an_agent_that_was_handed_off_is_local() -> None:
         assert talk.realtime.pushes == []
 
 
-@known_gap(
+@closed_by_full(
     "the old agent's update is acknowledged to the new one, which takes the item for the server's "
     "own; the session start that was asked for before deletes it again",
     since="1.5.3",
@@ -146,3 +150,138 @@ async def test_handoff_while_a_replacement_is_pending() -> None:
             lambda: talk.replace(note("A")), lambda: talk.session.update_agent(agent_with())
         )
         await talk.expect()
+
+
+Between = Callable[[Harness], Awaitable[None]]
+
+
+async def hand_off(talk: Harness, agent: Agent, between: Between) -> None:
+    """Hands off, and does something when the old activity has let go of the session already."""
+    before = talk.activity
+    close = before.aclose
+
+    async def aclose() -> None:
+        assert before._rt_session is None
+        await between(talk)
+        await close()
+
+    before.aclose = aclose
+    talk.session.update_agent(agent)
+    await talk.session._update_activity_atask
+    await idle()
+    assert talk.activity is not before
+
+
+async def _hear(talk: Harness) -> None:
+    talk.realtime.hear()
+    await idle()
+
+
+async def _hear_and_understand(talk: Harness) -> None:
+    heard = talk.realtime.hear()
+    await idle()
+    talk.realtime.transcribe(heard, "good day")
+    await idle()
+
+
+async def with_history(talk: Harness) -> Agent:
+    agent = agent_with()
+    await agent.update_chat_ctx(talk.local)
+    return agent
+
+
+lost_between = closed_by_full(
+    "what arrives while no activity is attached is told to none, and the next start deletes it"
+)
+
+
+@beyond_the_lock
+@lost_between
+@pytest.mark.parametrize("history", [True, False], ids=["history", "no-history"])
+@pytest.mark.parametrize(
+    ("between", "heard"),
+    [
+        pytest.param(_hear, 'user ""', id="heard"),
+        pytest.param(_hear_and_understand, 'user "good day"', id="understood"),
+    ],
+)
+async def test_item_that_arrives_between_two_activities(
+    between: Between, heard: str, history: bool
+) -> None:
+    async with running(agent_with()) as talk:
+        before = note("before")
+        await talk.replace(before)
+        agent = await with_history(talk) if history else agent_with()
+        await hand_off(talk, agent, between)
+        await talk.expect(heard, gone=[] if history else [before.id])
+        await talk.text_turn("hello")
+        await talk.expect(heard, 'user "hello"')
+
+
+@beyond_the_lock
+@lost_between
+async def test_item_that_arrives_between_two_activities_and_goes_with_the_second() -> None:
+    async with running(agent_with()) as talk:
+        await hand_off(talk, agent_with(), _hear)
+        heard = [item.id for item in talk.realtime.server.items]
+        if len(heard) != 1:
+            raise LostUpdate("What arrived between two activities is not there.")
+        talk.session.update_agent(agent_with())
+        await talk.expect(gone=heard)
+
+
+@beyond_the_lock
+async def test_update_of_the_old_agent_that_is_acknowledged_between_two_activities() -> None:
+    async with running(agent_with()) as talk:
+        push = talk.realtime.hold()
+        talk.replace(note("A"))
+        await push.entered.wait()
+
+        async def acknowledge(talk: Harness) -> None:
+            push.release()
+            await idle()
+
+        await hand_off(talk, agent_with(), acknowledge)
+        push.release()
+        await talk.expect(gone=[item.id for item in push.creates])
+
+
+@beyond_the_lock
+@closed_by_full("a waiter outlives its activity's session")
+async def test_replacement_that_waits_when_a_handoff_takes_the_session() -> None:
+    async with running(agent_with()) as talk:
+        push = talk.realtime.hold()
+        talk.replace(note("A"))
+        await push.entered.wait()
+        talk.replace(note("B"))
+        await idle()
+        talk.session.update_agent(agent_with())
+        await idle()
+        push.release()
+        await talk.expect()
+        await talk.text_turn("hello")
+        await talk.expect('user "hello"')
+
+
+@beyond_the_lock
+async def test_replacements_of_a_task_and_of_the_agent_that_awaits_it() -> None:
+    errands: list[Errand] = []
+
+    async def errand() -> Any:
+        errands.append(Errand(at_once=False))
+        return await errands[0]
+
+    lookup = GatedTool("lookup", errand)
+    async with running(agent_with(lookup)) as talk:
+        parent = talk.activity
+        await talk.replace(note("before"))
+        await talk.call(lookup)
+        push = talk.realtime.hold()
+        talk.replace(note("of the task"))
+        await push.entered.wait()
+        await talk.replace(note("of the agent"), activity=parent)
+        errands[0].end()
+        await idle()
+        push.release()
+        output = "function_call_output of lookup"
+        await talk.expect('user "before"', 'user "of the agent"', output)

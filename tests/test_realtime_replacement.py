@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _realtime_support import fails_on_stock, known_gap
+from _realtime_support import closed_by_full, fails_on_stock
 
 from ctxlock.races.harness import GatedTool, idle, running
 from ctxlock.races.scenario import agent_with, note
@@ -61,7 +61,7 @@ async def test_of_two_replacements_the_later_wins() -> None:
         await talk.expect('user "before"', 'user "second"', gone=[first.id])
 
 
-@known_gap(
+@closed_by_full(
     "the agent takes the acknowledged item for the server's own, since it joins behind the last "
     "item of the later context, and adds it to that",
     since="1.5.0",

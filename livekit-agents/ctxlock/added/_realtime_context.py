@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from livekit.agents import llm
@@ -34,15 +35,19 @@ HOLD_LIMIT = 15.0
 """Seconds; more than any provider's own limit (OpenAI 5, Azure 10)."""
 
 
+class _GivenUp(llm.RealtimeError):
+    """An update was not made, or not acknowledged, and then it may have happened all the same."""
+
+
 class _Shared:
     """What belongs to one realtime session.
 
     Attributes:
-        owner: The activity that updated it last, which it is attached to, if to any.
-        seen: Ids of the items that the provider told an attached activity of.
-        ours: Ids of the items that were pushed, rather than added by the provider.
-        owed: Ids of the items whose push failed, or was given up.
-        removed: Ids of the items that a replacement left out, or that were never played.
+        owner: The activity that updated it last: the one it is attached to, if to any.
+        known: Ids of the items that were recorded, pushed or left out. One that the owner's agent
+            lacks was taken from it, and is not to come back.
+        unclaimed: Ids of the items that the provider added while no activity was attached.
+        owed: Ids of the items whose push has not been acknowledged.
         tasks: The updates that wait or are under way.
         closing: Done when the session is being closed.
     """
@@ -50,59 +55,26 @@ class _Shared:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.owner: weakref.ref[RealtimeContext] | None = None
-        self.seen: set[str] = set()
-        self.ours: set[str] = set()
+        self.known: set[str] = set()
+        self.unclaimed: set[str] = set()
         self.owed: set[str] = set()
-        self.removed: set[str] = set()
         self.tasks: set[asyncio.Task[bool]] = set()
         self.closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def begin(
-        self, site: str, push: Callable[[], Awaitable[None]], attached: Callable[[], bool]
-    ) -> asyncio.Task[bool]:
-        """Pushes when it is this update's turn; the task tells whether the session was still there.
+    @property
+    def attached(self) -> RealtimeContext | None:
+        """The owner, unless it has been detached."""
+        owner = None if self.owner is None else self.owner()
+        return None if owner is None or owner._activity._rt_session is None else owner
 
-        Args:
-            site: What the update is for.
-            push: Takes the snapshot and pushes.
-            attached: Whether the activity still has the session.
-        """
-        task = asyncio.create_task(self._hold(site, push, attached), name=f"realtime {site}")
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        task.add_done_callback(_retrieve)
-        return task
-
-    async def _hold(
-        self, site: str, push: Callable[[], Awaitable[None]], attached: Callable[[], bool]
-    ) -> bool:
-        async with self.lock:
-            if not attached():
-                return False
-            if self.closing.done():
-                raise llm.RealtimeError(f"the realtime session was closed before the {site}")
-            pushing = asyncio.ensure_future(push())
-            pushing.add_done_callback(_retrieve)
-            try:
-                either = {pushing, self.closing}
-                await asyncio.wait(either, timeout=HOLD_LIMIT, return_when=asyncio.FIRST_COMPLETED)
-                if pushing.done():
-                    pushing.result()
-                    return True
-                if not self.closing.done():
-                    logger.warning(
-                        "gave up the realtime context update of the %s, "
-                        "which was not acknowledged in %g seconds",
-                        site,
-                        HOLD_LIMIT,
-                    )
-                raise llm.RealtimeError(f"the update of the {site} was not acknowledged")
-            finally:
-                pushing.cancel()  # and not waited for, as a provider may ignore that
+    def added(self, ev: llm.RemoteItemAddedEvent) -> None:
+        """Notes an item that no activity is told of."""
+        if self.attached is None:
+            self.unclaimed.add(ev.item.id)
 
     def reconnected(self, _: object) -> None:
-        """Pushes the owner's context: a provider replays only what it had acknowledged."""
-        if self.owner is not None and (owner := self.owner()) is not None:
+        """Has pushed again what was not acknowledged; the rest a provider replays by itself."""
+        if self.owed and (owner := self.attached) is not None:
             owner._begin("reconnection", owner._push_own)
 
 
@@ -113,6 +85,7 @@ def _shared(session: Session) -> _Shared:
     shared = _sessions.get(session)
     if shared is None:
         _sessions[session] = shared = _Shared()
+        session.on("remote_item_added", shared.added)
         session.on("session_reconnected", shared.reconnected)
     return shared
 
@@ -141,11 +114,9 @@ class RealtimeContext:
 
         async def push(session: Session) -> None:
             items = [item for item in added.items if item.id not in recorded - self._ids]
-            target = self._without_removed(session)
+            target = self._current(session, items)
             there = _ids_of(target.items)
-            for item in self._owed(session):
-                _place(target.items, item, self._items)
-            for item in self._with_calls(session, items, there):
+            for item in items:
                 if item.id not in there:
                     target.insert(item) if by_time else target.items.append(item)
             self._items.extend(fresh)
@@ -195,27 +166,27 @@ class RealtimeContext:
                 return
             shared, remote = _shared(session), session.chat_ctx.items
             for item in remote:
-                if item.id not in shared.seen | shared.ours | shared.removed | self._ids:
+                if item.id in shared.unclaimed - shared.known:
                     _place(self._items, item.model_copy(), remote)
+            shared.unclaimed.clear()
             await self._push(
                 session,
                 self._activity._agent._chat_ctx,
                 lambda target: push(chat_ctx=target, **others),
             )
 
-        await asyncio.shield(self._begin("session start", push_all))
+        with suppress(_GivenUp):  # the agent starts all the same, as with a provider that refuses
+            await asyncio.shield(self._begin("session start", push_all))
 
-    def replacing(self, chat_ctx: llm.ChatContext) -> None:
-        """Notes what the context leaves out that the agent's is about to become."""
+    def replacing(self, _: llm.ChatContext) -> None:
+        """Notes what the agent and the model have, before the agent's context becomes another."""
         if (session := self._activity._rt_session) is not None:
-            shared = _shared(session)
-            shared.removed |= self._ids | _ids_of(session.chat_ctx.items)
-            shared.removed -= _ids_of(chat_ctx.items)
+            _shared(session).known |= self._ids | _ids_of(session.chat_ctx.items)
 
     def forget(self, item_id: str) -> None:
         """Removes a message that was never played from the agent's context."""
         self._items[:] = [item for item in self._items if item.id != item_id]
-        _shared(self._session).removed.add(item_id)
+        _shared(self._session).known.add(item_id)
 
     def keep(self, item: llm.ChatItem) -> None:
         """Records an item with the agent, or what became of it, unless it was removed."""
@@ -224,19 +195,24 @@ class RealtimeContext:
             if other.id == item.id:
                 self._items[n] = item
                 return
-        if session is None or item.id not in _shared(session).removed:
+        if session is None or item.id not in _shared(session).known:
             self._activity._agent._chat_ctx.insert(item)
 
     def record(self, ev: llm.RemoteItemAddedEvent) -> None:
-        """Has the agent's context hold, in its place, an item that the model's now holds."""
+        """Has the agent's context hold, in its place, an item that the model's now holds.
+
+        One that was taken from the agent's, and is late or replayed, is taken from the model's too.
+        """
         if (session := self._activity._rt_session) is None:
             return
         shared = _shared(session)
-        shared.seen.add(ev.item.id)
-        shared.owed.discard(ev.item.id)
         item = next((item for item in self._items if item.id == ev.item.id), None)
-        if item is not None or ev.item.id not in shared.removed | shared.ours:
-            _place(self._items, item or ev.item.model_copy(), session.chat_ctx.items)
+        if item is None and ev.item.id in shared.known:
+            self._begin("removal", self._push_own)
+            return
+        shared.known.add(ev.item.id)
+        shared.owed.discard(ev.item.id)
+        _place(self._items, item or ev.item.model_copy(), session.chat_ctx.items)
 
     async def aclose(self) -> None:
         """Ends every update and closes the session."""
@@ -270,10 +246,42 @@ class RealtimeContext:
 
     def _begin(self, site: str, push: Callable[[Session], Awaitable[None]]) -> asyncio.Task[bool]:
         session = self._session
-        _shared(session).owner = weakref.ref(self)
-        return _shared(session).begin(
-            site, lambda: push(session), lambda: self._activity._rt_session is session
-        )
+        shared = _shared(session)
+        shared.owner = weakref.ref(self)
+        task = asyncio.create_task(self._hold(session, site, push), name=f"realtime {site}")
+        shared.tasks.add(task)
+        task.add_done_callback(shared.tasks.discard)
+        task.add_done_callback(_retrieve)
+        return task
+
+    async def _hold(
+        self, session: Session, site: str, push: Callable[[Session], Awaitable[None]]
+    ) -> bool:
+        """Pushes when its turn has come; returns whether the activity still had the session."""
+        shared = _shared(session)
+        async with shared.lock:
+            if self._activity._rt_session is not session:
+                return False
+            if shared.closing.done():
+                raise _GivenUp(f"the realtime session was closed before the {site}")
+            pushing = asyncio.ensure_future(push(session))
+            pushing.add_done_callback(_retrieve)
+            try:
+                either = {pushing, shared.closing}
+                await asyncio.wait(either, timeout=HOLD_LIMIT, return_when=asyncio.FIRST_COMPLETED)
+                if pushing.done():
+                    pushing.result()
+                    return True
+                if not shared.closing.done():
+                    logger.warning(
+                        "gave up the realtime context update of the %s, "
+                        "which was not acknowledged in %g seconds",
+                        site,
+                        HOLD_LIMIT,
+                    )
+                raise _GivenUp(f"the update of the {site} was not acknowledged")
+            finally:
+                pushing.cancel()  # and not waited for, as a provider may ignore that
 
     async def _push_own(self, session: Session) -> None:
         await self._push(session, self._activity._agent._chat_ctx)
@@ -286,36 +294,32 @@ class RealtimeContext:
     ) -> None:
         shared = _shared(session)
         new = _ids_of(target.items) - _ids_of(session.chat_ctx.items)
-        shared.ours |= new
-        shared.removed -= new
-        shared.owed -= new
+        shared.known |= new
+        shared.owed |= new
         try:
             await (push or session.update_chat_ctx)(target)
         except (llm.RealtimeError, asyncio.CancelledError):
-            shared.owed |= new
             raise
+        except Exception:
+            shared.owed -= new  # it would fail again
+            raise
+        shared.owed -= new
 
-    def _without_removed(self, session: Session) -> llm.ChatContext:
-        """The model's context without what a replacement that failed could not delete."""
-        snapshot = session.chat_ctx.copy()
-        gone = _shared(session).removed - self._ids
-        snapshot.items[:] = [item for item in snapshot.items if item.id not in gone]
-        return snapshot
+    def _current(self, session: Session, added: Sequence[llm.ChatItem]) -> llm.ChatContext:
+        """The model's context as it should be by now, ready for `added` to join it.
 
-    def _owed(self, session: Session) -> list[llm.ChatItem]:
-        owed = _shared(session).owed - _ids_of(session.chat_ctx.items)
-        return [item for item in self._items if item.id in owed]
-
-    def _with_calls(
-        self, session: Session, items: Sequence[llm.ChatItem], there: set[str]
-    ) -> Iterator[llm.ChatItem]:
-        """The items, each output behind its call, if that was removed and is recorded again."""
-        again = (_shared(session).removed & self._ids) - there
-        calls = [i for i in self._items if i.type == "function_call" and i.id in again]
-        for item in items:
-            if item.type == "function_call_output":
-                yield from (call for call in calls if call.call_id == item.call_id)
-            yield item
+        That is without what could not be deleted from it, and with what is owed to it, the calls
+        among that which were deleted before the outputs in `added` had the agent record them again.
+        """
+        shared, current = _shared(session), session.chat_ctx.copy()
+        gone, there = shared.known - self._ids, _ids_of(current.items)
+        answered = {item.call_id for item in added if item.type == "function_call_output"}
+        current.items[:] = [item for item in current.items if item.id not in gone]
+        for item in self._items:
+            again = item.type == "function_call" and item.call_id in answered
+            if item.id not in there and item.id in (shared.known if again else shared.owed):
+                _place(current.items, item, self._items)
+        return current
 
     def _tell(self, items: Sequence[llm.ChatItem]) -> None:
         """Records in the session's history what was sent for a task that was cancelled."""

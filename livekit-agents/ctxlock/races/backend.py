@@ -86,6 +86,15 @@ class Realtime(Protocol):
     def add_item(self, item: llm.ChatItem) -> None:
         """Has the server add an item of its own making."""
 
+    def hear(self, item_id: str | None = None) -> str:
+        """Hears the user speak and commits what was said; returns the id of the new item."""
+
+    def transcribe(self, item_id: str, text: str) -> None:
+        """Has understood what was said; the transcript joins the item."""
+
+    def cut(self) -> None:
+        """Loses the connection; the engine connects again and repeats what was acknowledged."""
+
 
 class Model(Protocol):
     """A realtime model that keeps its sessions."""

@@ -115,6 +115,38 @@ class Engine:
         """Has the server add an item of its own making."""
         self._mirror_insert(self.server.append(item), item)
 
+    def reconnect(self) -> Push | None:
+        """Begins with an empty conversation, and repeats what it knows.
+
+        That is what the mirror holds, but for messages that are empty, and then whatever an update
+        is still waiting for. What was given up on is gone.
+
+        Returns:
+            The request, for the caller to release; None if there is none, or a test holds it.
+        """
+        known = [i for i in self.mirror.items if i.type != "message" or i.content]
+        waiting = [push for push in self._sent if not push.settled]
+        operations: list[Operation] = [
+            Create(before.id if before else None, item)
+            for before, item in zip([None, *known], known, strict=False)
+        ]
+        operations += [operation for push in waiting for operation in push.pending]
+        for push in self._sent:
+            push.pending.clear()
+        self._sent.clear()
+        self.server = ServerConversation()
+        self._mirror = RemoteChatContext()
+        if not operations:
+            return None
+        again = self._held.popleft() if self._held else Push(held=False)
+        held, again.held = again.held, True
+        self.pushes.append(again)
+        self._sent.append(again)
+        acknowledged = again.send(operations, self._deliver)
+        for push in waiting:
+            acknowledged.add_done_callback(lambda _, push=push: push.confirm())  # type: ignore[misc]
+        return None if held else again
+
     def both_sides(self, item_id: str) -> list[llm.ChatMessage]:
         """The server's message of that id and the mirror's, if they are there."""
         node = self._mirror.get(item_id)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import time
 from collections.abc import Callable
 from typing import Any
 
-from livekit.agents import llm
+from livekit.agents import llm, utils
 
 from .engine import Engine
 from .push import Push
-from .response import Response
+from .response import Response, build
 from .server import ServerConversation
 
 __all__ = ["FakeRealtimeModel", "FakeRealtimeSession"]
@@ -73,6 +74,7 @@ class FakeRealtimeSession(llm.RealtimeSession[Any]):
         self.instructions_gate = asyncio.Event()
         self.instructions_gate.set()
         self.closed = False
+        self._heard: dict[str, float] = {}
         self._engine = Engine(self._emit_item_added)
         self._tools = llm.ToolContext([])
 
@@ -110,6 +112,46 @@ class FakeRealtimeSession(llm.RealtimeSession[Any]):
     def add_item(self, item: llm.ChatItem) -> None:
         """Has the server add an item of its own making, such as what the user said."""
         self._engine.add(item)
+
+    def hear(self, item_id: str | None = None) -> str:
+        """Hears the user speak and commits what was said; returns the id of the new item."""
+        item_id = item_id or utils.shortuuid("item_heard_")
+        item = llm.ChatMessage(id=item_id, role="user", content=[])
+        self._heard[item.id] = time.time()
+        self.emit("input_speech_started", build(llm.InputSpeechStartedEvent))
+        stopped = build(llm.InputSpeechStoppedEvent, user_transcription_enabled=False)
+        self.emit("input_speech_stopped", stopped)
+        self.add_item(item)
+        return item.id
+
+    def transcribe(self, item_id: str, text: str) -> None:
+        """Has understood what was said; the transcript joins the item."""
+        for item in self._engine.both_sides(item_id):
+            item.content.append(text)
+        understood = build(
+            llm.InputTranscriptionCompleted,
+            item_id=item_id,
+            transcript=text,
+            is_final=True,
+            turn_started_at=self._heard.pop(item_id, None),
+        )
+        self.emit("input_audio_transcription_completed", understood)
+
+    def cut(self) -> None:
+        """Loses the connection; the engine connects again and repeats what was acknowledged.
+
+        That is acknowledged in turn before anything else is done, or when the test says so that has
+        asked to hold it.
+        """
+        for response in self.responses:
+            if not response.finished:
+                response.break_off()
+        self._heard.clear()
+        again = self._engine.reconnect()
+        if reconnected := getattr(llm, "RealtimeSessionReconnectedEvent", None):
+            self.emit("session_reconnected", reconnected())
+        if again is not None:
+            again.release()
 
     def _emit_item_added(self, previous_id: str | None, item: llm.ChatItem) -> None:
         if added := getattr(llm, "RemoteItemAddedEvent", None):

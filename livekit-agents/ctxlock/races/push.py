@@ -120,6 +120,10 @@ class Push:
         self.pending.clear()
         self._settle(error)
 
+    def confirm(self) -> None:
+        """Ends the client's wait: what was pending went along with another push, and is there."""
+        self._settle(None)
+
     def _settle(self, error: Exception | None) -> None:
         assert self._acknowledged is not None, "the push has not been sent yet"
         if self._acknowledged.done():

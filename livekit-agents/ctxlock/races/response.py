@@ -106,11 +106,16 @@ class Response:
         """Ends the response, completed or cancelled; texts so far become the items' contents."""
         if self.finished:
             return
-        self.finished = True
         for message in self._messages:
-            message.close()
             # even a text that came to nothing: the mirror's item is no placeholder from now on
             for item in self._engine.both_sides(message.id):
                 item.content.append(message.text)
+        self.break_off()
+
+    def break_off(self) -> None:
+        """Ends the response as a lost connection does: nothing is known of its items' contents."""
+        self.finished = True
+        for message in self._messages:
+            message.close()
         self._message_ch.close()
         self._function_ch.close()

@@ -99,9 +99,9 @@ class FarEnd:
         self.send({"type": "conversation.item.added", **at})
         self.send({"type": "conversation.item.done", **at})
 
-    def hear(self) -> str:
+    def hear(self, item_id: str | None = None) -> str:
         """Hears the user speak and commits what was said; returns the id of the new item."""
-        item_id = self._next("item_heard")
+        item_id = item_id or self._next("item_heard")
         self.send({"type": "input_audio_buffer.speech_started", "item_id": item_id})
         self.send({"type": "input_audio_buffer.speech_stopped", "item_id": item_id})
         return self._commit(item_id)

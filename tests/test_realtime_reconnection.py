@@ -1,0 +1,203 @@
+"""A lost connection: the provider repeats what was acknowledged, and the rest is made up for."""
+
+from __future__ import annotations
+
+import pytest
+from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
+
+from ctxlock.races.harness import GatedTool, Harness, idle, running
+from ctxlock.races.scenario import agent_with, note
+from ctxlock.races.verdict import LostUpdate
+from livekit.agents import llm
+
+pytestmark = needs(BEYOND_THE_LOCK)
+
+HELLO = 'user "hello"'
+OUTPUT = "function_call_output of lookup"
+
+back = closed_by_full("what was taken out, and could not be deleted in time, is repeated")
+lost = closed_by_full("what was not acknowledged in time is with the agent alone")
+
+how_often = pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
+
+
+async def reconnect(talk: Harness, times: int = 1) -> None:
+    for _ in range(times):
+        talk.realtime.cut()
+        await idle()
+
+
+async def send_in_vain(talk: Harness, text: str) -> None:
+    """The user types, and the provider never hears of it."""
+    push = talk.realtime.hold()
+    talk.text_turn(text)
+    await push.entered.wait()
+    push.time_out(lost=True)
+    await idle()
+
+
+async def remove_in_vain(talk: Harness, name: str) -> list[str]:
+    """The application removes an item, and the provider never hears of it; returns its id."""
+    push = talk.realtime.hold()
+    removal = talk.replace(without=[name])
+    await push.entered.wait()
+    push.time_out(lost=True)
+    with pytest.raises(llm.RealtimeError):
+        await removal
+    return push.deletes
+
+
+@how_often
+async def test_everything_is_there_again_and_once(times: int) -> None:
+    lookup = GatedTool("lookup")
+    async with running(agent_with(lookup)) as talk:
+        await talk.text_turn("hello")
+        heard = talk.realtime.hear()
+        await idle()
+        talk.realtime.transcribe(heard, "good day")
+        await idle()
+        await talk.call(lookup)
+        lookup.finish()
+        await idle()
+        await reconnect(talk, times)
+        await talk.expect(HELLO, 'user "good day"', "function_call lookup", OUTPUT)
+        await talk.text_turn("and now?")
+        await talk.expect(HELLO, 'user "good day"', OUTPUT, 'user "and now?"')
+
+
+@lost
+@how_often
+async def test_typed_message_that_was_never_acknowledged(times: int) -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"))
+        await send_in_vain(talk, "hello")
+        await reconnect(talk, times)
+        await talk.expect('user "before"', HELLO)
+        await talk.text_turn("and now?")
+        await talk.expect('user "before"', HELLO, 'user "and now?"')
+
+
+@lost
+async def test_typed_message_in_the_middle_that_was_never_acknowledged() -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"))
+        await send_in_vain(talk, "hello")
+        talk.realtime.add_item(note("unasked"))
+        await idle()
+        await reconnect(talk)
+        await talk.expect('user "before"', HELLO, 'user "unasked"')
+
+
+@lost
+async def test_typed_message_while_the_provider_still_repeats_the_rest() -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"), note("and another"))
+        await send_in_vain(talk, "hello")
+        again = talk.realtime.hold()
+        await reconnect(talk)
+        talk.text_turn("and now?")
+        await idle()
+        again.release(1)
+        await idle()
+        again.release()
+        await talk.expect('user "before"', 'user "and another"', HELLO, 'user "and now?"')
+
+
+@how_often
+async def test_typed_message_that_is_under_way(times: int) -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"))
+        push = talk.realtime.hold()
+        talk.text_turn("hello")
+        await push.entered.wait()
+        await reconnect(talk, times)
+        await talk.expect('user "before"', HELLO)
+
+
+@back
+@how_often
+async def test_removed_item_does_not_come_back(times: int) -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"), note("unwanted"), note("behind"))
+        removed = await remove_in_vain(talk, 'user "unwanted"')
+        await reconnect(talk, times)
+        await talk.expect('user "before"', 'user "behind"', gone=removed)
+
+
+@back
+async def test_removed_item_at_the_end_does_not_come_back() -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"), note("unwanted"))
+        removed = await remove_in_vain(talk, 'user "unwanted"')
+        await reconnect(talk)
+        await talk.expect('user "before"', gone=removed)
+        await talk.text_turn("hello")
+        await talk.expect('user "before"', HELLO, gone=removed)
+
+
+@back
+async def test_removed_turn_does_not_come_back() -> None:
+    async with running(agent_with()) as talk:
+        heard = talk.realtime.hear()
+        await idle()
+        talk.realtime.transcribe(heard, "good day")
+        await idle()
+        removed = await remove_in_vain(talk, 'user "good day"')
+        await reconnect(talk)
+        await talk.expect(gone=removed)
+
+
+@back
+async def test_removed_items_do_not_come_back_while_a_message_is_owed() -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"), note("unwanted"))
+        await send_in_vain(talk, "hello")
+        removed = await remove_in_vain(talk, 'user "unwanted"')
+        again = talk.realtime.hold()
+        await reconnect(talk)
+        again.release()
+        await talk.expect('user "before"', HELLO, gone=removed)
+
+
+@back
+async def test_item_of_an_earlier_agent_does_not_come_back() -> None:
+    async with running(agent_with()) as talk:
+        old = note("of the old agent")
+        await talk.replace(old)
+        push = talk.realtime.hold()
+        talk.session.update_agent(agent_with())
+        await push.entered.wait()
+        push.time_out(lost=True)  # the start of the new agent's session
+        await idle()
+        await reconnect(talk)
+        await talk.expect(gone=[old.id])
+
+
+async def test_replacement_that_waits_while_the_connection_is_lost() -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"))
+        push = talk.realtime.hold()
+        talk.replace(note("A"))
+        await push.entered.wait()
+        talk.replace(note("B"))
+        await idle()
+        await reconnect(talk)
+        await talk.expect('user "before"', 'user "A"', 'user "B"')
+
+
+async def test_connection_lost_between_two_activities() -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"))
+        before = talk.activity
+        close = before.aclose
+
+        async def aclose() -> None:
+            await reconnect(talk)
+            await close()
+
+        before.aclose = aclose
+        talk.session.update_agent(agent_with())
+        await talk.session._update_activity_atask
+        await talk.expect()
+        if talk.realtime.server.items:
+            raise LostUpdate("What the old agent had is there again.")

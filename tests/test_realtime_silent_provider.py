@@ -1,0 +1,124 @@
+"""Providers that tell of no item, as older plugins do: nothing is sent twice, or left to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
+
+from ctxlock.races.fake_realtime import FakeRealtimeModel, FakeRealtimeSession
+from ctxlock.races.harness import GatedTool, idle, running
+from ctxlock.races.scenario import agent_with, note
+from ctxlock.races.verdict import name_items
+from livekit.agents import llm
+
+pytestmark = needs(BEYOND_THE_LOCK)
+
+CALL, OUTPUT = "function_call lookup", "function_call_output of lookup"
+
+
+class SilentSession(FakeRealtimeSession):
+    """A provider that tells of no item, as the older plugins do."""
+
+    def emit(self, event: Any, *args: Any) -> None:
+        if event != "remote_item_added":
+            super().emit(event, *args)
+
+
+class ForgetfulSession(SilentSession):
+    """One whose mirror is empty whatever is pushed."""
+
+    @property
+    def chat_ctx(self) -> llm.ChatContext:
+        return llm.ChatContext.empty()
+
+
+class SilentModel(FakeRealtimeModel):
+    def __init__(self, kind: type[FakeRealtimeSession]) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def session(self, **_: Any) -> FakeRealtimeSession:
+        session = self._kind(self)
+        self.sessions.append(session)
+        return session
+
+
+def silent() -> SilentModel:
+    return SilentModel(SilentSession)
+
+
+async def test_turns_and_tools_of_a_silent_provider() -> None:
+    lookup = GatedTool("lookup")
+    async with running(agent_with(lookup), model=silent()) as talk:
+        await talk.text_turn("hello")
+        talk.realtime.respond().message("Hello.")
+        talk.realtime.responses[-1].done()
+        await idle()
+        await talk.call(lookup)
+        lookup.finish()
+        await idle()
+        await talk.text_turn("and now?")
+        names = ('user "hello"', 'assistant "Hello."', CALL, OUTPUT, 'user "and now?"')
+        await talk.expect(*names, ordered=False)
+
+
+async def test_what_a_silent_provider_added_is_left_behind_at_a_handoff() -> None:
+    async with running(agent_with(), model=silent()) as talk:
+        await talk.text_turn("hello")
+        talk.realtime.respond().message("Hello.")
+        talk.realtime.responses[-1].done()
+        talk.realtime.hear()
+        await idle()
+        talk.session.update_agent(agent_with())
+        await talk.expect()
+        assert talk.realtime.server.items == []
+
+
+async def test_replacement_that_deletes_from_a_silent_provider() -> None:
+    async with running(agent_with(), model=silent()) as talk:
+        unwanted = note("unwanted")
+        await talk.replace(note("before"), unwanted)
+        await talk.replace(without=['user "unwanted"'])
+        await talk.text_turn("hello")
+        await talk.expect('user "before"', 'user "hello"', gone=[unwanted.id])
+
+
+@closed_by_full("what was not acknowledged in time is with the agent alone")
+async def test_message_that_a_silent_provider_did_not_acknowledge() -> None:
+    async with running(agent_with(), model=silent()) as talk:
+        push = talk.realtime.hold()
+        talk.text_turn("hello")
+        await push.entered.wait()
+        push.time_out(lost=True)
+        await idle()
+        await talk.text_turn("and now?")
+        await talk.expect('user "hello"', 'user "and now?"')
+
+
+@pytest.mark.parametrize("kind", [SilentSession, ForgetfulSession])
+async def test_nothing_is_sent_twice(kind: type[FakeRealtimeSession]) -> None:
+    lookup = GatedTool("lookup")
+    async with running(agent_with(lookup), model=SilentModel(kind)) as talk:
+        sent: list[list[str]] = []
+        realtime: Any = talk.realtime
+        update = realtime.update_chat_ctx
+
+        async def update_chat_ctx(chat_ctx: llm.ChatContext) -> None:
+            sent.append(name_items(chat_ctx.items))
+            await update(chat_ctx)
+
+        realtime.update_chat_ctx = update_chat_ctx
+        await talk.text_turn("hello")
+        await talk.call(lookup)
+        lookup.finish()
+        await idle()
+        await talk.text_turn("and now?")
+        if kind is ForgetfulSession:  # it takes what it is given for new
+            assert [names[-1] for names in sent] == [
+                'user "hello"',
+                "function_call_output of lookup",
+                'user "and now?"',
+            ]
+            assert all(len(names) == 1 for names in sent)
