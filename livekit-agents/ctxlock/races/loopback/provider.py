@@ -37,9 +37,10 @@ class Provider:
 
     Args:
         spoken: Whether messages are speech; else they are written.
+        pause: Seconds of silence, three times over, that end an update.
     """
 
-    def __init__(self, *, spoken: bool) -> None:
+    def __init__(self, *, spoken: bool, pause: float = 0) -> None:
         self.responses: list[WireResponse] = []
         self.on_reply: Callable[[Any], object] = WireResponse.done
         self.instructions_entered = asyncio.Event()
@@ -49,7 +50,7 @@ class Provider:
         self.connection: Connection | None = None
         self._numbers = 0
         self._spoken = spoken
-        self._updates = Updates(self.send, self.incoming, self.take)
+        self._updates = Updates(self.send, self.incoming, self.take, pause)
 
     # -- what a caller does
 

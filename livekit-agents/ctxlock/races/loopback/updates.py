@@ -33,6 +33,7 @@ class Updates:
         send: Sends an event to the client.
         under_way: How many of the client's events have not arrived yet.
         take: Answers an update that nobody asked to hold, or has it answered later.
+        pause: Seconds of silence, three times over, that end an update; none if `under_way` knows.
 
     Attributes:
         server: What the model sees.
@@ -44,12 +45,14 @@ class Updates:
         send: Callable[[Event], None],
         under_way: Callable[[], int],
         take: Callable[[WirePush], None],
+        pause: float = 0,
     ) -> None:
         self.server: ServerConversation[Any] = ServerConversation()
         self.pushes: list[WirePush] = []
         self._send = send
         self._under_way = under_way
         self._take = take
+        self._pause = pause
         self._held: deque[WirePush] = deque()
         self._sent: list[WirePush] = []
         self._placed: dict[str, str | None] = {}
@@ -105,7 +108,7 @@ class Updates:
     async def _gather(self) -> None:
         quiet, seen = 0, 0
         while quiet < _QUIET:
-            await asyncio.sleep(0)
+            await asyncio.sleep(self._pause)
             quiet = 0 if self._under_way() or len(self._gathered) != seen else quiet + 1
             seen = len(self._gathered)
         self.complete()
