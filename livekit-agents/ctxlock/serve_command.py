@@ -50,6 +50,8 @@ def serve(
     """
     if not math.isfinite(ack_delay):
         raise typer.BadParameter("--ack-delay is no number of seconds")
+    if not host:
+        raise typer.BadParameter("--host is empty")
     try:
         from .serve.acknowledgements import Patience
         from .serve.report import Report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from dataclasses import dataclass, field
@@ -78,6 +79,10 @@ def _rule(table: object, where: str) -> Rule:
         raise CtxlockError(f"{where}: 'arguments' are for a 'call', and there is none.")
     if not isinstance(table.get("arguments", {}), dict):
         raise CtxlockError(f"{where}: 'arguments' must be a table, not {table['arguments']!r}.")
+    try:
+        json.dumps(table.get("arguments", {}), allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise CtxlockError(f"{where}: 'arguments' cannot be written as JSON: {e}.") from None
     try:
         when = re.compile(table["when"], re.IGNORECASE)
     except re.error as e:

@@ -40,7 +40,7 @@ class ScriptedModel(Provider):
         self._rules = rules
         self._report = report
         self._session: Event = {}
-        self._wish: Event = {}
+        self._next_answer: str | Call = ""
         self._acknowledgements = Acknowledgements(patience, self._holds, self._releases)
 
     def release(self, reason: str) -> None:
@@ -106,13 +106,14 @@ class ScriptedModel(Provider):
         super()._on_session_update(event)
 
     def _on_response_create(self, event: Event) -> None:
-        self._wish = event.get("response") or {}
+        wish: dict[str, Any] = self._session | (event.get("response") or {})
+        tools = [] if wish.get("tool_choice") == "none" else wish.get("tools") or []
+        # before the response begins: a request that makes no sense begins none
+        self._next_answer = answer(self.server.items, tools, self._rules)
         super()._on_response_create(event)
 
     def _reply(self, response: WireResponse) -> None:
-        wish: dict[str, Any] = self._session | self._wish
-        tools = [] if wish.get("tool_choice") == "none" else wish.get("tools") or []
-        said = answer(self.server.items, tools, self._rules)
+        said = self._next_answer
         if isinstance(said, Call):
             arguments = json.dumps(said.arguments)
             response.call(said.name, arguments)
