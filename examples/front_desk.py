@@ -33,7 +33,7 @@ class FrontDesk(Agent):
         super().__init__(instructions="You are the front desk of a hotel. Be brief.")
 
     @function_tool
-    async def look_up_booking(self, context: RunContext, number: str) -> str:
+    async def look_up_booking(self, context: RunContext[None], number: str) -> str:
         """Look up a booking.
 
         Args:
@@ -43,7 +43,7 @@ class FrontDesk(Agent):
         return BOOKINGS.get(number, f"there is no booking {number}")
 
     @function_tool
-    async def room_availability(self, context: RunContext, kind: str) -> str:
+    async def room_availability(self, context: RunContext[None], kind: str) -> str:
         """Say how many rooms are free tonight.
 
         Args:
@@ -52,7 +52,7 @@ class FrontDesk(Agent):
         return f"{FREE_ROOMS.get(kind, 0)} {kind} rooms are free tonight"
 
     @function_tool
-    async def call_housekeeping(self, context: RunContext) -> Agent:
+    async def call_housekeeping(self, context: RunContext[None]) -> Agent:
         """Hand the guest over to housekeeping."""
         return Housekeeping()
 
@@ -68,7 +68,7 @@ class Housekeeping(Agent):
         self.session.say("This is housekeeping, what do you need?")
 
     @function_tool
-    async def bring(self, context: RunContext, item: str) -> str:
+    async def bring(self, context: RunContext[None], item: str) -> str:
         """Have something brought to the guest's room.
 
         Args:
@@ -77,7 +77,7 @@ class Housekeeping(Agent):
         return f"{item}: on its way"
 
 
-async def keep_company(session: AgentSession) -> None:
+async def keep_company(session: AgentSession[None]) -> None:
     """A guest who waits hears something now and then."""
     while True:
         await asyncio.sleep(1.5)
@@ -91,7 +91,7 @@ server = AgentServer()
 @server.rtc_session()
 async def answer(job: JobContext) -> None:
     """Answers one guest."""
-    session = AgentSession(llm=openai.realtime.RealtimeModel())
+    session: AgentSession[None] = AgentSession(llm=openai.realtime.RealtimeModel())
 
     @session.on("conversation_item_added")
     def write_down(event: ConversationItemAddedEvent) -> None:

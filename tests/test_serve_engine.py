@@ -55,9 +55,9 @@ async def asked(session: Any) -> llm.FunctionCallOutput:
 
 async def test_a_tool_is_called_and_its_result_said() -> None:
     async with served() as server, engine(server, modalities=["text"]) as session:
+        output = await asked(session)
         context = session.chat_ctx.copy()
-        context.items.append(await asked(session))
-        context = llm.ChatContext([*session.chat_ctx.items, context.items[-1]])
+        context.items.append(output)
         await session.update_chat_ctx(context)
         assert await reply(session) == (["The result of lookup is: found"], [])
         assert not server.heard.of("deleted")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from ctxlock.errors import CtxlockError
 from ctxlock.races.loopback.items import FunctionCall, FunctionCallOutput, Item, Message
-from ctxlock.serve.answers import Call, answer
+from ctxlock.serve.answers import Call, Script
 from ctxlock.serve.rules import Rule, read_rules
 
 GOOD = """
@@ -96,6 +97,14 @@ def tool(name: str, **parameters: Any) -> dict[str, Any]:
     return {"type": "function", "name": name, "parameters": schema}
 
 
+def answer(
+    items: list[Item], tools: list[dict[str, Any]], rules: Sequence[Rule] = ()
+) -> str | Call:
+    script = Script(rules)
+    script.called("1")
+    return script.answer(items, {tool["name"]: tool for tool in tools})
+
+
 class TestAnswer:
     def test_nothing_was_said(self) -> None:
         assert answer([], [], []) == "Hello, this is the scripted model."
@@ -153,6 +162,17 @@ class TestAnswer:
     ) -> None:
         assert answer(items, [tool("look_up")], rules(GOOD, tmp_path)) == said
 
-    def test_earlier_calls_are_over(self) -> None:
-        said = answer([ASKED, CALL, OUTPUT, ASKED], [tool("look_up")], [])
-        assert isinstance(said, Call)
+    def test_tells_of_each_call_once(self) -> None:
+        script = Script([])
+        script.called("1")
+        assert "no result" in str(script.answer([ASKED, CALL], {}))
+        assert "You said" in str(script.answer([ASKED, CALL], {}))
+        assert "confirmed" in str(script.answer([ASKED, CALL, OUTPUT], {}))
+        assert "You said" in str(script.answer([ASKED, CALL, OUTPUT], {}))
+
+    def test_tells_of_a_call_behind_which_the_user_said_more(self) -> None:
+        assert "no result" in str(answer([ASKED, CALL, ASKED], []))
+
+    def test_calls_of_another_model_are_not_its_own(self) -> None:
+        script = Script([])
+        assert "You said" in str(script.answer([ASKED, CALL], {}))

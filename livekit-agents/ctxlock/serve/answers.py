@@ -10,7 +10,7 @@ from typing import Any
 from ..races.loopback.items import FunctionCall, FunctionCallOutput, Item, Message
 from .rules import Rule
 
-__all__ = ["Call", "answer"]
+__all__ = ["Call", "Script"]
 
 Tool = Mapping[str, Any]
 
@@ -23,54 +23,71 @@ class Call:
     arguments: Mapping[str, Any]
 
 
-def answer(items: Sequence[Item], tools: Sequence[Tool], rules: Sequence[Rule]) -> str | Call:
-    """Says something or calls a tool.
-
-    Once there is a call behind the user's last text, it says what each such call gave, as far as
-    the conversation has it. Else the first rule decides whose `when` is found in that text and
-    whose tool, if it has one, is offered; and without one, a tool that the text names is called.
+class Script:
+    """Answers by rules, and tells once what became of each call it made.
 
     Args:
-        items: The model's conversation.
-        tools: The tools that the client offers, as the protocol writes them.
         rules: The rules, of which the first that fits decides.
     """
-    asked, recent = _last_turn(items)
-    calls = [item for item in recent if isinstance(item, FunctionCall)]
-    if calls:
-        return _results(calls, recent)
-    if asked is None:
-        return "Hello, this is the scripted model."
-    offered = {str(tool["name"]): tool for tool in tools if "name" in tool}
-    for rule in rules:
-        if rule.when.search(asked):
-            if rule.say is not None:
-                return rule.say
-            if rule.call in offered:
-                return Call(str(rule.call), rule.arguments)
-    for name, tool in offered.items():
-        if _mentions(asked, name):
-            return Call(name, _some_arguments(tool, asked))
-    return f'You said: "{asked}". I have {_listed(offered)}.'
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = rules
+        # the calls whose results are unsaid, and whether it has said that there is none
+        self._open: dict[str, bool] = {}
+
+    def called(self, call_id: str) -> None:
+        """Notes that a call was made, to tell of it."""
+        self._open[call_id] = False
+
+    def answer(self, items: Sequence[Item], tools: Mapping[str, Tool]) -> str | Call:
+        """Says something or calls a tool.
+
+        What became of a call comes first, as far as the conversation has it. Else the first rule
+        decides whose `when` is found in the user's last text and whose tool, if it has one, is
+        offered; and without one, a tool that the text names is called.
+
+        Args:
+            items: The model's conversation.
+            tools: The tools that the client offers, as the protocol writes them, by name.
+        """
+        if told := self._tell_of_calls(items):
+            return told
+        asked = _last_text(items)
+        if asked is None:
+            return "Hello, this is the scripted model."
+        for rule in self._rules:
+            if rule.when.search(asked):
+                if rule.say is not None:
+                    return rule.say
+                if rule.call in tools:
+                    return Call(str(rule.call), rule.arguments)
+        for name, tool in tools.items():
+            if _mentions(asked, name):
+                return Call(name, _some_arguments(tool, asked))
+        return f'You said: "{asked}". I have {_listed(tools)}.'
+
+    def _tell_of_calls(self, items: Iterable[Item]) -> str:
+        outputs = {o.call_id: o.output for o in items if isinstance(o, FunctionCallOutput)}
+        told = []
+        for item in items:
+            if not isinstance(item, FunctionCall) or item.call_id not in self._open:
+                continue
+            if item.call_id in outputs:
+                del self._open[item.call_id]
+                told.append(f"The result of {item.name} is: {outputs[item.call_id]}")
+            elif not self._open[item.call_id]:
+                self._open[item.call_id] = True
+                told.append(f"I do not know: I called {item.name}, and have no result of it.")
+        return " ".join(told)
 
 
-def _last_turn(items: Sequence[Item]) -> tuple[str | None, Sequence[Item]]:
-    """The user's last text, if there is one, and the items behind it."""
-    for at in range(len(items) - 1, -1, -1):
-        item = items[at]
-        if isinstance(item, Message) and item.role == "user" and item.text_content:
-            return item.text_content, items[at + 1 :]
-    return None, items
-
-
-def _results(calls: Iterable[FunctionCall], recent: Iterable[Item]) -> str:
-    outputs = {o.call_id: o.output for o in recent if isinstance(o, FunctionCallOutput)}
-    return " ".join(
-        f"The result of {call.name} is: {outputs[call.call_id]}"
-        if call.call_id in outputs
-        else f"I do not know: I called {call.name}, and have no result of it."
-        for call in calls
+def _last_text(items: Sequence[Item]) -> str | None:
+    texts = (
+        item.text_content
+        for item in reversed(items)
+        if isinstance(item, Message) and item.role == "user"
     )
+    return next(filter(None, texts), None)
 
 
 def _mentions(text: str, name: str) -> bool:

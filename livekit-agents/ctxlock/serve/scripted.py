@@ -14,7 +14,7 @@ from ..races.loopback.server import Connection
 from ..races.loopback.updates import error_event
 from ..races.loopback.wire import CreateRequest, Event
 from .acknowledgements import HOLD, Acknowledgements, Patience
-from .answers import Call, answer
+from .answers import Call, Script
 from .report import ConnectionReport, Report
 from .rules import Rule
 
@@ -37,10 +37,10 @@ class ScriptedModel(Provider):
     def __init__(self, rules: Sequence[Rule], patience: Patience, report: ConnectionReport) -> None:
         super().__init__(spoken=True, pause=_PAUSE)
         self.on_reply = self._reply
-        self._rules = rules
+        self._script = Script(rules)
         self._report = report
         self._session: Event = {}
-        self._next_answer: str | Call = ""
+        self._tools: dict[str, Event] = {}
         self._acknowledgements = Acknowledgements(patience, self._holds, self._releases)
 
     def release(self, reason: str) -> None:
@@ -108,15 +108,14 @@ class ScriptedModel(Provider):
     def _on_response_create(self, event: Event) -> None:
         wish: dict[str, Any] = self._session | (event.get("response") or {})
         tools = [] if wish.get("tool_choice") == "none" else wish.get("tools") or []
-        # before the response begins: a request that makes no sense begins none
-        self._next_answer = answer(self.server.items, tools, self._rules)
+        self._tools = {tool["name"]: tool for tool in tools if tool.get("type") == "function"}
         super()._on_response_create(event)
 
     def _reply(self, response: WireResponse) -> None:
-        said = self._next_answer
+        said = self._script.answer(self.server.items, self._tools)
         if isinstance(said, Call):
             arguments = json.dumps(said.arguments)
-            response.call(said.name, arguments)
+            self._script.called(response.call(said.name, arguments))
             text = f"the model calls {said.name}({arguments})"
             self._report.tell("called", text, name=said.name, arguments=arguments)
         else:
