@@ -20,7 +20,7 @@ from .rules import Rule
 
 __all__ = ["Lobby", "ScriptedModel", "left_open"]
 
-_PAUSE = 0.01  # s; what a client sends at once need not arrive at once
+_PAUSE = 0.01  # s, three times over; what a client sends at once need not arrive at once
 _LETTERS_A_SECOND = 15
 _BYTES_A_SECOND = 2 * 24_000
 
