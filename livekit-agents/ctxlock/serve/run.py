@@ -55,6 +55,8 @@ async def run(lobby: Lobby, report: Report, host: str, port: int, *, interactive
 
 def _on_each_line(act: Callable[[], object]) -> None:
     """Acts on each line of stdin; the thread ends with the process."""
+    if sys.stdin is None:
+        return
     if hasattr(signal, "SIGTTIN"):
         # a job in the background is not stopped for want of a terminal, and reads nothing
         signal.signal(signal.SIGTTIN, signal.SIG_IGN)
