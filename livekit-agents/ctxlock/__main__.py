@@ -16,6 +16,7 @@ from .audit import Audit, audit_path, audit_python, audit_wheel, site_table
 from .console import Exit, Release, err, fetch, out, scratch_folder, step
 from .errors import CtxlockError
 from .explore_command import explore
+from .serve_command import serve
 from .syntax import TARGET
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ def _print_verdict(comparison: Comparison) -> None:
 
 
 app.command()(explore)
+app.command()(serve)
 
 
 def main() -> None:
