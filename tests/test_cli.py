@@ -28,7 +28,7 @@ def comparison(stock: str, patched: str) -> Comparison:
     )
 
 
-@pytest.mark.parametrize("name", ["audit", "diff", "build", "verify"])
+@pytest.mark.parametrize("name", ["audit", "diff", "build", "verify", "explore", "serve"])
 def test_help_of_each_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(name, "--help") == 0
     assert "Exit codes:" in capsys.readouterr().out

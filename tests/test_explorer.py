@@ -11,7 +11,7 @@ import pytest
 from _realtime_support import VERSION, fails_on_stock, needs
 
 from ctxlock.races.explorer import replay, run_schedule
-from ctxlock.races.limits import LATE_ARRIVAL
+from ctxlock.races.limits import DROPPED_TURN, FAILED_REPLACEMENT, LATE_ARRIVAL
 from ctxlock.races.operations import KINDS, kinds_of
 from ctxlock.races.releases import is_patched
 from ctxlock.races.search import Choose, follow
@@ -87,6 +87,44 @@ def test_late_arrival_is_a_known_limit() -> None:
         return run_schedule(["text turn", "deleting replacement"], choose, 1).limit
 
     assert follow(run, choices).result == LATE_ARRIVAL
+
+
+@patched_only
+def test_turn_dropped_by_a_handoff_is_a_known_limit() -> None:
+    choices = ["start interrupted tool output 2", "start session start 3"]
+
+    def run(choose: Choose) -> str:
+        kinds = ["text turn", "interrupted tool output", "session start"]
+        return run_schedule(kinds, choose).limit
+
+    assert follow(run, choices).result == DROPPED_TURN
+
+
+@patched_only
+def test_failed_replacement_is_a_known_limit() -> None:
+    choices = ["start text turn 1", "start adding replacement 2", "start adding replacement 3"]
+    choices += ["acknowledge text turn 1", "acknowledge adding replacement 2"]
+    choices.append("cancel waiting adding replacement 3")
+
+    def run(choose: Choose) -> str:
+        kinds = ["text turn", "adding replacement", "adding replacement"]
+        return run_schedule(kinds, choose, 1).limit
+
+    assert follow(run, choices).result == FAILED_REPLACEMENT
+
+
+@patched_only
+@pytest.mark.parametrize(
+    ("group", "at_limits"),
+    [
+        (Group(("text turn", "deleting replacement"), 1), 8),
+        (Group(("text turn", "interrupted tool output", "session start"), 0), 3),
+    ],
+    ids=["late arrival", "dropped turn"],
+)
+def test_no_more_comes_to_a_known_limit_than_is_known(group: Group, at_limits: int) -> None:
+    found = tally(group)
+    assert (found.violations, sum(found.as_json()["limits"].values())) == (0, at_limits)
 
 
 @pytest.mark.parametrize("seed", ["0", "1"])

@@ -69,7 +69,7 @@ class TestResponses:
 
 class TestServer:
     def test_refuses_what_does_not_fit(self) -> None:
-        server = ServerConversation()
+        server: ServerConversation[llm.ChatItem] = ServerConversation()
         a, b = (llm.ChatMessage(id=name, role="user", content=[]) for name in "AB")
         server.create(None, a)
         with pytest.raises(Refused) as duplicate:

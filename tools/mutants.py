@@ -16,6 +16,7 @@ from ctxlock.syntax import CLASS, LOCK
 __all__ = ["Mutant", "mutants"]
 
 _PUSHED = "_pushed"
+_COPY = "_copy"
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,13 @@ class Mutant:
         name: What is wrong with it.
         role: The role of the site left bare; empty if it is another kind of mistake.
         source: Its text.
+        explored: Whether the explorer has the operations that tell it from the right one.
     """
 
     name: str
     role: str
     source: str
+    explored: bool = True
 
 
 Rewrite = Callable[[ast.AsyncWith], list[ast.stmt]]
@@ -50,6 +53,12 @@ def mutants(source: str, filename: str) -> Iterator[Mutant]:
     for name, rewrite in _WRONG_FIXES.items():
         yield Mutant(name, "", _rewritten(source, sites, rewrite))
     yield Mutant("one lock per site", "", _one_lock_each(source, sites))
+    for site in sites:
+        if site.role == "never-played cleanup":
+            # the context is copied nowhere, so that the wrong fixes above leave it as it is
+            stale = _rewritten(source, [site], _copied_before)
+            name = "never-played cleanup copied before the lock"
+            yield Mutant(name, "", stale, explored=False)  # it takes an item of the server's
 
 
 def _rewritten(source: str, sites: list[Site], rewrite: Rewrite) -> str:
@@ -81,6 +90,16 @@ def _push_alone(lock: ast.AsyncWith) -> list[ast.stmt]:
     return _around(
         lock, lambda span: [*span[:-1], ast.AsyncWith(items=lock.items, body=[span[-1]])]
     )
+
+
+def _copied_before(lock: ast.AsyncWith) -> list[ast.stmt]:
+    (push,) = lock.body
+    assert isinstance(push, ast.Expr) and isinstance(push.value, ast.Await)
+    call = push.value.value
+    assert isinstance(call, ast.Call)
+    copied = ast.parse(f"{_COPY} = {ast.unparse(call.args[0])}.copy()").body[0]
+    call.args = [ast.Name(_COPY)]
+    return [copied, lock]
 
 
 def _released_early(lock: ast.AsyncWith) -> list[ast.stmt]:

@@ -17,6 +17,7 @@ from .console import Exit, Release, ScopeOption, err, fetch, out, scratch_folder
 from .errors import CtxlockError
 from .explore_command import explore
 from .release import DEFAULT_SCOPE
+from .serve_command import serve
 from .syntax import TARGET
 
 if TYPE_CHECKING:
@@ -216,6 +217,7 @@ def _print_verdict(comparison: Comparison) -> None:
 
 
 app.command()(explore)
+app.command()(serve)
 
 
 def main() -> None:

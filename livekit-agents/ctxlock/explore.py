@@ -12,9 +12,12 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Exploration"]
+__all__ = ["REPLAY_IMPORT", "Exploration"]
 
 _SIZES = {2: "pairs", 3: "triples"}
+_VIOLATIONS_SHOWN = 3
+REPLAY_IMPORT = "from ctxlock.races.explorer import replay"
+"""What the tests that :meth:`Exploration.replays` yields need."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ class Exploration:
         for limit, count in sorted(self.limits.items()):
             yield f"Known limit, {limit}: {count} schedules. {self.report['limits'][limit]}"
         for name in self.unknown:
-            yield f"Unknown: the budget ended before the schedules of {name} did."
+            yield f"Unknown: the budget ended before the schedules of {name} did (--budget)."
         yield f"Left out: {self._left_out()}."
 
     def replays(self) -> Iterator[str]:
@@ -105,7 +108,7 @@ class Exploration:
                 shortest[problem] = min(shortest.get(problem, test), test)
         for limit in sorted(set(self.limits) & set(shortest)):
             yield shortest.pop(limit)[1]
-        yield from (text for _, text in sorted(shortest.values())[:3])
+        yield from (text for _, text in sorted(shortest.values())[:_VIOLATIONS_SHOWN])
 
     def as_json(self) -> str:
         """The report with its verdict, keys sorted."""
@@ -140,19 +143,20 @@ def _cell(counts: list[int] | None) -> Text:
     return Text(text, style=f"white on rgb({95 + round(160 * share)},0,0)")
 
 
+def _as_argument(choices: list[str]) -> list[str]:
+    if not choices:
+        return ["        choices=[],  # the first open way at every fork"]
+    return ["        choices=[", *(f'            "{choice}",' for choice in choices), "        ],"]
+
+
 def _as_test(kinds: list[str], choices: list[str], problem: str) -> str:
     name = "_and_".join(kind.replace(" ", "_").replace("-", "_") for kind in kinds)
     lines = [
-        "from ctxlock.races.explorer import replay",
-        "",
-        "",
         f"def test_{name}() -> None:",
         f"    # {problem}",
         "    replay(",
         *(f'        "{kind}",' for kind in kinds),
-        "        choices=[",
-        *(f'            "{choice}",' for choice in choices),
-        "        ],",
+        *_as_argument(choices),
         "    )",
     ]
     return "\n".join(lines)

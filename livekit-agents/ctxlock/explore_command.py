@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .console import Exit, Release, ScopeOption, err, fetch, out, scratch_folder, step
-from .explore import Exploration
+from .explore import REPLAY_IMPORT, Exploration
 from .installer import Installer
 from .release import DEFAULT_SCOPE, Scope, parse
 from .runner import run_module
@@ -73,10 +73,12 @@ def _print(found: Exploration) -> None:
         out.print()
     for remark in found.remarks():
         out.print(remark, highlight=False)
-    for test in found.replays():
-        out.print(f"\n{test}", style="dim", highlight=False, markup=False, soft_wrap=True)
+    for number, test in enumerate(found.replays()):
+        above = f"\n{REPLAY_IMPORT}\n\n" if number == 0 else ""
+        out.print(f"{above}\n{test}", style="dim", highlight=False, markup=False, soft_wrap=True)
     but = ", but for the known limits" if found.verdict == "linearizable" and found.limits else ""
-    out.print(f"{found.verdict}{but}", style=_COLOURS[found.verdict])
+    rest = ", and the rest unknown" if found.verdict == "violated" and found.unknown else ""
+    out.print(f"{found.verdict}{but}{rest}", style=_COLOURS[found.verdict])
 
 
 def _environment(upstream: str | None, stock: str | None, scope: Scope, scratch: Path) -> str:

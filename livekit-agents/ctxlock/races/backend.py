@@ -63,7 +63,7 @@ class Realtime(Protocol):
     on_reply: Callable[[Any], object]
 
     @property
-    def server(self) -> ServerConversation:
+    def server(self) -> ServerConversation[Any]:
         """What the model sees."""
 
     @property

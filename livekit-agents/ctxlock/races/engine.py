@@ -69,7 +69,7 @@ class Engine:
     """
 
     def __init__(self, on_item_added: Callable[[str | None, llm.ChatItem], None]) -> None:
-        self.server = ServerConversation()
+        self.server: ServerConversation[llm.ChatItem] = ServerConversation()
         self.pushes: list[Push] = []
         self.new_push: Callable[[], Push] = lambda: Push(held=False)
         self._on_item_added = on_item_added

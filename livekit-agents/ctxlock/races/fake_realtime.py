@@ -84,7 +84,7 @@ class FakeRealtimeSession(llm.RealtimeSession[Any]):
         return self._engine
 
     @property
-    def server(self) -> ServerConversation:
+    def server(self) -> ServerConversation[llm.ChatItem]:
         """What the model sees."""
         return self._engine.server
 

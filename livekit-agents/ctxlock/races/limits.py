@@ -12,7 +12,7 @@ from .push import Create
 from .verdict import name_items
 from .world import World
 
-__all__ = ["LATE_ARRIVAL", "LIMITS", "known_limit"]
+__all__ = ["DROPPED_TURN", "FAILED_REPLACEMENT", "LATE_ARRIVAL", "LIMITS", "known_limit"]
 
 LATE_ARRIVAL = "late arrival"
 FAILED_REPLACEMENT = "failed replacement"

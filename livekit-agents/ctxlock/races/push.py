@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-from livekit.agents import llm
+from typing import Any
 
 __all__ = ["Create", "Delete", "Operation", "Push"]
 
@@ -16,12 +15,13 @@ class Create:
     """Asks the server to insert an item."""
 
     previous_id: str | None
-    item: llm.ChatItem
+    item: Any  # one of livekit.agents, or of the loopback server
 
     @property
     def item_id(self) -> str:
         """The id of the item to insert."""
-        return self.item.id
+        item_id: str = self.item.id
+        return item_id
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Push:
         self._acknowledged: asyncio.Future[None] | None = None
 
     @property
-    def creates(self) -> list[llm.ChatItem]:
+    def creates(self) -> list[Any]:
         """The items it creates, in the order sent."""
         return [op.item for op in self.operations if isinstance(op, Create)]
 
@@ -113,6 +113,8 @@ class Push:
         """Has the client give up with a RealtimeError; a lost request never arrives at all."""
         if lost:
             self.pending.clear()
+        from livekit.agents import llm  # not above: the server that nobody races has none
+
         self._settle(llm.RealtimeError("update_chat_ctx timed out."))
 
     def fail(self, error: Exception) -> None:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from livekit.agents import llm
+from typing import Generic, Protocol, TypeVar
 
-__all__ = ["Refused", "ServerConversation"]
+__all__ = ["Identified", "Refused", "ServerConversation"]
+
+
+class Identified(Protocol):
+    """An item, of livekit.agents' or another's making."""
+
+    @property
+    def id(self) -> str:
+        """Its id, which no other item of a conversation has."""
+
+
+T = TypeVar("T", bound=Identified)
 
 
 class Refused(Exception):
@@ -20,7 +31,7 @@ class Refused(Exception):
         self.duplicate = duplicate
 
 
-class ServerConversation:
+class ServerConversation(Generic[T]):
     """An ordered list of items that knows nothing of any client's copy of it.
 
     Attributes:
@@ -29,15 +40,15 @@ class ServerConversation:
     """
 
     def __init__(self) -> None:
-        self.items: list[llm.ChatItem] = []
-        self.orphans: list[tuple[llm.ChatItem, str]] = []
+        self.items: list[T] = []
+        self.orphans: list[tuple[T, str]] = []
 
     @property
     def tail_id(self) -> str | None:
         """The id of the last item, if there is one."""
         return self.items[-1].id if self.items else None
 
-    def create(self, previous_id: str | None, item: llm.ChatItem) -> None:
+    def create(self, previous_id: str | None, item: T) -> None:
         """Inserts an item behind another, or at the head when ``previous_id`` is None.
 
         Raises:
@@ -65,13 +76,13 @@ class ServerConversation:
             raise Refused(f"there is no item {item_id} to delete")
         del self.items[index]
 
-    def append(self, item: llm.ChatItem) -> str | None:
+    def append(self, item: T) -> str | None:
         """Adds an item of the server's own making and returns the id of the one before it."""
         previous_id = self.tail_id
         self.items.append(item)
         return previous_id
 
-    def get(self, item_id: str) -> llm.ChatItem | None:
+    def get(self, item_id: str) -> T | None:
         """Returns the item of that id, if it is there."""
         index = self._index(item_id)
         return None if index is None else self.items[index]

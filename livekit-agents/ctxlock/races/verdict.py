@@ -7,6 +7,7 @@ Items are named by what they are, not by their ids, which differ from run to run
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from livekit.agents import llm
 
@@ -32,14 +33,18 @@ class NotAtRest(AssertionError):
     """Something was still going on when all was said and done: a lock held, a task left over."""
 
 
-def name_items(items: Iterable[llm.ChatItem]) -> list[str]:
-    """Names items by what they are; an output goes by the call it answers, if that is there."""
+def name_items(items: Iterable[Any]) -> list[str]:
+    """Names items by what they are; an output goes by the call it answers, if that is there.
+
+    Args:
+        items: Those of a chat context, or of a conversation of the loopback server.
+    """
     items = list(items)
     tools = {item.call_id: item.name for item in items if item.type == "function_call"}
     return [_name(item, tools) for item in items]
 
 
-def _name(item: llm.ChatItem, tools: dict[str, str]) -> str:
+def _name(item: Any, tools: dict[str, str]) -> str:
     if item.type == "function_call":
         return f"function_call {item.name}"
     if item.type == "function_call_output":
@@ -47,7 +52,7 @@ def _name(item: llm.ChatItem, tools: dict[str, str]) -> str:
         return f"function_call_output of {tool}"
     if item.type == "message":
         return f'{item.role} "{item.text_content or ""}"'
-    return item.type
+    return str(item.type)
 
 
 def check(

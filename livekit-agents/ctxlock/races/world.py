@@ -169,7 +169,9 @@ class World:
         start = progress.operation.start
         try:
             progress.effect = on_behalf_of(progress.operation.name, start, self.talk, self._tools)
-        except RuntimeError:  # a handoff is under way, and upstream takes nothing new meanwhile
+        except RuntimeError:  # upstream takes nothing new while a handoff is under way
+            if not any(other.overlaps_handoff(progress) for other in self.progress):
+                raise
             progress.ended = self._step
 
     def _acknowledge_instructions(self) -> None:

@@ -89,7 +89,7 @@ async def serving(*, spoken: bool = False, **options: Any) -> AsyncIterator[Loop
     """
     traffic = Counters()
     awaited = _Awaited(traffic)
-    async with listening(awaited, traffic) as base_url, aiohttp.ClientSession() as http:
+    async with listening(awaited) as base_url, aiohttp.ClientSession() as http:
         model = LoopbackModel(
             traffic, spoken=spoken, base_url=base_url, http_session=http, **options
         )

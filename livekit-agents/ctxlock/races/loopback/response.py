@@ -7,9 +7,8 @@ import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from livekit.agents import llm
-
 from ..server import ServerConversation
+from .items import FunctionCall, Item, Message
 from .wire import Event, payload_of
 
 __all__ = ["WireMessage", "WireResponse"]
@@ -20,7 +19,7 @@ Send = Callable[[Event], None]
 class WireMessage:
     """An assistant message that is being generated, as text or as speech with its transcript."""
 
-    def __init__(self, response: WireResponse, item: llm.ChatMessage) -> None:
+    def __init__(self, response: WireResponse, item: Message) -> None:
         self.id = item.id
         self.item = item
         self.text = ""
@@ -76,7 +75,7 @@ class WireResponse:
     def __init__(
         self,
         send: Send,
-        server: ServerConversation,
+        server: ServerConversation[Item],
         *,
         metadata: Mapping[str, Any] | None = None,
         spoken: bool = False,
@@ -94,7 +93,7 @@ class WireResponse:
 
     def message(self, text: str | None = None, *, item_id: str | None = None) -> WireMessage:
         """Adds a message; with ``text`` it is complete, without it is left open to write to."""
-        item = llm.ChatMessage(id=item_id or self._item_id(), role="assistant", content=[])
+        item = Message(item_id or self._item_id(), "assistant")
         self._add(item)
         message = WireMessage(self, item)
         self._messages.append(message)
@@ -105,7 +104,7 @@ class WireResponse:
 
     def call(self, name: str, arguments: str = "{}", *, call_id: str | None = None) -> str:
         """Adds a complete function call and returns its ``call_id``."""
-        call = llm.FunctionCall(
+        call = FunctionCall(
             id=self._item_id(),
             call_id=call_id or f"call_{self._item_id()}",
             name=name,
@@ -136,14 +135,14 @@ class WireResponse:
         """Sends an event about this response."""
         self._send({"type": kind, "response_id": self.id, **more})
 
-    def item_done(self, item: llm.ChatItem, status: str) -> None:
+    def item_done(self, item: Item, status: str) -> None:
         """Sends that an item is complete."""
         payload = payload_of(item, status)
         self._output.append(payload)
         self.say("response.output_item.done", output_index=0, item=payload)
         self._send({"type": "conversation.item.done", "item": payload})
 
-    def _add(self, item: llm.ChatItem) -> None:
+    def _add(self, item: Item) -> None:
         payload = payload_of(item, "in_progress")
         previous_id = self._server.append(item)
         self.say("response.output_item.added", output_index=0, item=payload)

@@ -1,4 +1,4 @@
-"""The websocket server: accepts engines on the loopback device, and ends them with itself."""
+"""The websocket server: accepts clients, and ends their connections with itself."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Protocol
 
 from aiohttp import WSMsgType, web
 
-from .far_end import FarEnd
-from .traffic import Traffic
+from .provider import Provider
 from .wire import Event
 
 __all__ = ["Connection", "listening"]
 
 
 class Waiting(Protocol):
-    """Where an engine that connects finds its far end."""
+    """Where a client that connects finds its far end."""
 
-    def claim(self) -> FarEnd:
+    def claim(self) -> Provider:
         """Returns the far end that waits for a connection."""
 
 
@@ -47,21 +46,25 @@ class Connection:
             await self._websocket.send_str(json.dumps(event))
         await self._websocket.close(code=1011)
 
-    async def serve(self, far_end: FarEnd) -> None:
+    async def serve(self, far_end: Provider) -> None:
         """Reads until the connection ends, whichever side ends it."""
         writer = asyncio.create_task(self.write(), name="write to the engine")
         try:
             async for message in self._websocket:
                 if message.type is WSMsgType.TEXT and not self.was_cut:
-                    far_end.receive(json.loads(message.data))
+                    far_end.read(message.data)
         finally:
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
 
 
 @asynccontextmanager
-async def listening(waiting: Waiting, traffic: Traffic) -> AsyncIterator[str]:
-    """Listens on a free port of the loopback device, and yields the address to connect to."""
+async def listening(waiting: Waiting, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
+    """Listens, and yields the address to connect to; a port of 0 is any free one.
+
+    Raises:
+        OSError: If the port is taken, or the host is none of this machine's.
+    """
     connections: set[Connection] = set()
 
     async def accept(request: web.Request) -> web.WebSocketResponse:
@@ -71,7 +74,6 @@ async def listening(waiting: Waiting, traffic: Traffic) -> AsyncIterator[str]:
         connections.add(connection)
         far_end = waiting.claim()
         far_end.attach(connection)
-        traffic.connected()
         try:
             await connection.serve(far_end)
         finally:
@@ -84,10 +86,10 @@ async def listening(waiting: Waiting, traffic: Traffic) -> AsyncIterator[str]:
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, host, port)
         await site.start()
         host, port = runner.addresses[0][:2]
-        yield f"http://{host}:{port}/v1"
+        yield f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
     finally:
         for connection in connections:
             connection.cut()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from ..push import Delete, Operation, Push
 from ..server import Refused, ServerConversation
@@ -31,17 +32,27 @@ class Updates:
     Args:
         send: Sends an event to the client.
         under_way: How many of the client's events have not arrived yet.
+        take: Answers an update that nobody asked to hold, or has it answered later.
+        pause: Seconds of silence, three times over, that end an update; none if `under_way` knows.
 
     Attributes:
         server: What the model sees.
         pushes: Every update, in the order received.
     """
 
-    def __init__(self, send: Callable[[Event], None], under_way: Callable[[], int]) -> None:
-        self.server = ServerConversation()
+    def __init__(
+        self,
+        send: Callable[[Event], None],
+        under_way: Callable[[], int],
+        take: Callable[[WirePush], None],
+        pause: float = 0,
+    ) -> None:
+        self.server: ServerConversation[Any] = ServerConversation()
         self.pushes: list[WirePush] = []
         self._send = send
         self._under_way = under_way
+        self._take = take
+        self._pause = pause
         self._held: deque[WirePush] = deque()
         self._sent: list[WirePush] = []
         self._placed: dict[str, str | None] = {}
@@ -85,16 +96,19 @@ class Updates:
         if not self._gathered:
             return
         operations, self._gathered = self._gathered, []
-        push = self._held.popleft() if self._held else WirePush(held=False)
+        asked = bool(self._held)
+        push = self._held.popleft() if asked else WirePush(held=True)
         push.answer_with(self._apply, self._acknowledge, self._refuse)
         self.pushes.append(push)
         self._sent.append(push)
         push.send(operations, self._deliver)
+        if not asked:
+            self._take(push)
 
     async def _gather(self) -> None:
         quiet, seen = 0, 0
         while quiet < _QUIET:
-            await asyncio.sleep(0)
+            await asyncio.sleep(self._pause)
             quiet = 0 if self._under_way() or len(self._gathered) != seen else quiet + 1
             seen = len(self._gathered)
         self.complete()

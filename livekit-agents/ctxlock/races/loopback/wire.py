@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from livekit.agents import llm
-
 from ..push import Create, Delete
+from .items import FunctionCall, FunctionCallOutput, Item, Message
 
 __all__ = ["CreateRequest", "DeleteRequest", "Event", "item_of", "payload_of", "request_of"]
 
@@ -46,29 +45,28 @@ def request_of(event: Mapping[str, Any]) -> CreateRequest | DeleteRequest:
     return CreateRequest(anchor, item_of(payload), event_id, after is None, payload)
 
 
-def item_of(payload: Mapping[str, Any]) -> llm.ChatItem:
+def item_of(payload: Mapping[str, Any]) -> Item:
     """Reads an item; of sound and pictures only the words are kept."""
     if payload["type"] == "function_call":
-        return llm.FunctionCall(
+        return FunctionCall(
             id=payload["id"],
             call_id=payload["call_id"],
             name=payload["name"],
             arguments=payload["arguments"],
         )
     if payload["type"] == "function_call_output":
-        return llm.FunctionCallOutput(
+        return FunctionCallOutput(
             id=payload["id"],
             call_id=payload["call_id"],
             output=payload["output"],
-            is_error=False,
         )
     parts = (part.get("text", part.get("transcript")) for part in payload["content"])
-    words: list[llm.ChatContent] = [part for part in parts if part is not None]
-    return llm.ChatMessage(id=payload["id"], role=payload["role"], content=words)
+    words = [part for part in parts if part is not None]
+    return Message(payload["id"], payload["role"], words)
 
 
-def payload_of(item: llm.ChatItem, status: str = "completed") -> Event:
-    """Writes an item."""
+def payload_of(item: Any, status: str = "completed") -> Event:
+    """Writes an item, one of livekit.agents' or of this package's."""
     payload: Event = {"id": item.id, "object": "realtime.item", "type": item.type}
     if item.type == "message":
         kind = "output_text" if item.role == "assistant" else "input_text"
