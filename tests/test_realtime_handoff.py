@@ -285,3 +285,21 @@ async def test_replacements_of_a_task_and_of_the_agent_that_awaits_it() -> None:
         push.release()
         output = "function_call_output of lookup"
         await talk.expect('user "before"', 'user "of the agent"', output)
+
+
+@beyond_the_lock
+@closed_by_full("what was not acknowledged in time is with the agent alone")
+async def test_history_whose_push_was_not_acknowledged_goes_with_the_next_update() -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"))
+        agent = await with_history(talk)
+        context = agent.chat_ctx.copy()
+        context.items.append(note("handed over"))
+        await agent.update_chat_ctx(context)
+        push = talk.realtime.hold()
+        talk.session.update_agent(agent)
+        await push.entered.wait()
+        push.time_out(lost=True)
+        await idle()
+        await talk.text_turn("hello")
+        await talk.expect('user "before"', 'user "handed over"', 'user "hello"')
