@@ -56,6 +56,7 @@ async def test_waiter_proceeds_on_a_fresh_snapshot(
         fail(push, holder)
         await idle()
         if goes_on(error):
+            assert talk.lock is not None and talk.lock.locked()
             push.release()
         [outcome] = await asyncio.gather(holder, return_exceptions=True)
         assert outcome is None if error is None else isinstance(outcome, error)
@@ -221,3 +222,16 @@ async def test_item_that_its_provider_cannot_take_harms_no_later_update() -> Non
         await talk.text_turn("hello")
         check(talk.realtime, kept=['user "before"', 'user "hello"'])
         assert_lock_is_free(talk)
+
+
+@needs(BEYOND_THE_LOCK)
+async def test_message_whose_turn_fails_is_with_neither_side() -> None:
+    async with running(agent_with(), model=FakeRealtimeModel()) as talk:
+        push = talk.realtime.hold()
+        talk.text_turn("lost")
+        await push.entered.wait()
+        push.fail(ConnectionError("the line is dead"))
+        await talk.expect()
+        await talk.text_turn("hello")
+        await talk.expect('user "hello"')
+        assert name_items(talk.realtime.server.items) == ['user "hello"']

@@ -167,7 +167,8 @@ async def hand_off(talk: Harness, agent: Agent, between: Between) -> None:
 
     before.aclose = aclose
     talk.session.update_agent(agent)
-    await talk.session._update_activity_atask
+    handoff: Any = talk.session._update_activity_atask
+    await handoff
     await idle()
     assert talk.activity is not before
 
@@ -303,3 +304,15 @@ async def test_history_whose_push_was_not_acknowledged_goes_with_the_next_update
         await idle()
         await talk.text_turn("hello")
         await talk.expect('user "before"', 'user "handed over"', 'user "hello"')
+
+
+@beyond_the_lock
+@closed_by_full("what is understood of an old agent's turn is recorded with the new one alone")
+async def test_turn_of_an_earlier_agent_that_is_understood_late() -> None:
+    async with running(agent_with()) as talk:
+        heard = talk.realtime.hear()
+        await idle()
+        talk.session.update_agent(agent_with())
+        await idle()
+        talk.realtime.transcribe(heard, "good day")
+        await talk.expect(gone=[heard])
