@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
-from _realtime_support import fails_on_stock, needs
+from _realtime_support import BEYOND_THE_LOCK, fails_on_stock, needs
 
+from ctxlock.races.fake_realtime import FakeRealtimeModel
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.push import Push
 from ctxlock.races.releases import has_full_scope
@@ -54,6 +56,7 @@ async def test_waiter_proceeds_on_a_fresh_snapshot(
         fail(push, holder)
         await idle()
         if goes_on(error):
+            assert talk.lock is not None and talk.lock.locked()
             push.release()
         [outcome] = await asyncio.gather(holder, return_exceptions=True)
         assert outcome is None if error is None else isinstance(outcome, error)
@@ -198,3 +201,37 @@ async def test_every_site_lets_go_of_the_lock(
         assert_lock_is_free(talk)
         await talk.text_turn("hello")
         check(talk.realtime, kept=['user "hello"'])
+
+
+@needs(BEYOND_THE_LOCK)
+async def test_item_that_its_provider_cannot_take_harms_no_later_update() -> None:
+    async with running(agent_with(), model=FakeRealtimeModel()) as talk:
+        realtime: Any = talk.realtime
+        update = realtime.update_chat_ctx
+
+        async def update_chat_ctx(chat_ctx: llm.ChatContext) -> None:
+            if any(item.id == poison.id for item in chat_ctx.items):
+                raise ValueError("no such thing can be sent")
+            await update(chat_ctx)
+
+        realtime.update_chat_ctx = update_chat_ctx
+        poison = note("poison")
+        await talk.replace(note("before"))
+        with pytest.raises(ValueError, match="no such thing"):
+            await talk.replace(poison)
+        await talk.text_turn("hello")
+        check(talk.realtime, kept=['user "before"', 'user "hello"'])
+        assert_lock_is_free(talk)
+
+
+@needs(BEYOND_THE_LOCK)
+async def test_message_whose_turn_fails_is_with_neither_side() -> None:
+    async with running(agent_with(), model=FakeRealtimeModel()) as talk:
+        push = talk.realtime.hold()
+        talk.text_turn("lost")
+        await push.entered.wait()
+        push.fail(ConnectionError("the line is dead"))
+        await talk.expect()
+        await talk.text_turn("hello")
+        await talk.expect('user "hello"')
+        assert name_items(talk.realtime.server.items) == ['user "hello"']

@@ -167,7 +167,8 @@ async def hand_off(talk: Harness, agent: Agent, between: Between) -> None:
 
     before.aclose = aclose
     talk.session.update_agent(agent)
-    await talk.session._update_activity_atask
+    handoff: Any = talk.session._update_activity_atask
+    await handoff
     await idle()
     assert talk.activity is not before
 
@@ -285,3 +286,33 @@ async def test_replacements_of_a_task_and_of_the_agent_that_awaits_it() -> None:
         push.release()
         output = "function_call_output of lookup"
         await talk.expect('user "before"', 'user "of the agent"', output)
+
+
+@beyond_the_lock
+@closed_by_full("what was not acknowledged in time is with the agent alone")
+async def test_history_whose_push_was_not_acknowledged_goes_with_the_next_update() -> None:
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"))
+        agent = await with_history(talk)
+        context = agent.chat_ctx.copy()
+        context.items.append(note("handed over"))
+        await agent.update_chat_ctx(context)
+        push = talk.realtime.hold()
+        talk.session.update_agent(agent)
+        await push.entered.wait()
+        push.time_out(lost=True)
+        await idle()
+        await talk.text_turn("hello")
+        await talk.expect('user "before"', 'user "handed over"', 'user "hello"')
+
+
+@beyond_the_lock
+@closed_by_full("what is understood of an old agent's turn is recorded with the new one alone")
+async def test_turn_of_an_earlier_agent_that_is_understood_late() -> None:
+    async with running(agent_with()) as talk:
+        heard = talk.realtime.hear()
+        await idle()
+        talk.session.update_agent(agent_with())
+        await idle()
+        talk.realtime.transcribe(heard, "good day")
+        await talk.expect(gone=[heard])

@@ -9,12 +9,13 @@ import asyncio
 import importlib
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
 from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
 
+from ctxlock.races.fake_realtime import FakeRealtimeModel
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.loopback.push import TIMEOUT
 from ctxlock.races.loopback.traffic import advance
@@ -23,6 +24,7 @@ from ctxlock.races.releases import has_full_scope
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import LostUpdate, check
 from livekit import agents
+from livekit.agents import llm
 
 pytestmark = needs(BEYOND_THE_LOCK)
 
@@ -240,6 +242,47 @@ async def test_handoff_after_an_update_that_hangs() -> None:
             await talk.expect(HELLO)
             with pytest.raises(Exception, match="not acknowledged"):
                 await pending
+
+
+@frozen
+async def test_history_of_an_agent_whose_session_start_hangs() -> None:
+    async with running(agent_with()) as talk:
+        with limited():
+            await talk.replace(note("before"))
+            agent = agent_with()
+            context = talk.local
+            context.items.append(note("handed over"))
+            await agent.update_chat_ctx(context)
+            push = talk.realtime.hold()
+            talk.session.update_agent(agent)
+            await push.entered.wait()
+            push.pending.clear()
+            await pass_the_limit()
+            type_hello(talk)
+            await talk.expect('user "before"', 'user "handed over"', HELLO)
+
+
+@frozen
+async def test_provider_that_ignores_being_cancelled() -> None:
+    async with running(agent_with(), model=FakeRealtimeModel()) as talk:
+        with limited():
+            realtime: Any = talk.realtime
+            update, end = realtime.update_chat_ctx, asyncio.Event()
+
+            async def update_chat_ctx(chat_ctx: llm.ChatContext) -> None:
+                realtime.update_chat_ctx = update  # only the first time
+                while not end.is_set():
+                    with suppress(asyncio.CancelledError):
+                        await end.wait()
+
+            realtime.update_chat_ctx = update_chat_ctx
+            talk.text_turn("lost?")
+            await pass_the_limit()
+            talk.text_turn("hello")
+            try:
+                await talk.expect('user "lost?"', HELLO)
+            finally:
+                end.set()
 
 
 async def test_session_that_closes_with_an_update_that_hangs() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
 
@@ -197,7 +199,8 @@ async def test_connection_lost_between_two_activities() -> None:
 
         before.aclose = aclose
         talk.session.update_agent(agent_with())
-        await talk.session._update_activity_atask
+        handoff: Any = talk.session._update_activity_atask
+        await handoff
         await talk.expect()
         if talk.realtime.server.items:
             raise LostUpdate("What the old agent had is there again.")

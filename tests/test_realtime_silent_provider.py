@@ -53,8 +53,9 @@ async def test_turns_and_tools_of_a_silent_provider() -> None:
     lookup = GatedTool("lookup")
     async with running(agent_with(lookup), model=silent()) as talk:
         await talk.text_turn("hello")
-        talk.realtime.respond().message("Hello.")
-        talk.realtime.responses[-1].done()
+        response = talk.realtime.respond()
+        response.message("Hello.")
+        response.done()
         await idle()
         await talk.call(lookup)
         lookup.finish()
@@ -67,8 +68,9 @@ async def test_turns_and_tools_of_a_silent_provider() -> None:
 async def test_what_a_silent_provider_added_is_left_behind_at_a_handoff() -> None:
     async with running(agent_with(), model=silent()) as talk:
         await talk.text_turn("hello")
-        talk.realtime.respond().message("Hello.")
-        talk.realtime.responses[-1].done()
+        response = talk.realtime.respond()
+        response.message("Hello.")
+        response.done()
         talk.realtime.hear()
         await idle()
         talk.session.update_agent(agent_with())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from _realtime_support import fails_on_stock, needs
+from _realtime_support import closed_by_full, fails_on_stock, needs
 
 from ctxlock.races.harness import GatedTool, idle, running
-from ctxlock.races.scenario import agent_with
+from ctxlock.races.scenario import agent_with, note
 
 TOLD = "1.8.9"  # the release from which on a realtime model is told
 
@@ -57,3 +57,11 @@ async def test_text_turn_behind_a_spoken_message_behind_a_tool_output() -> None:
         push.release()
         output = "function_call_output of lookup"
         await talk.expect(output, 'assistant "One moment."', 'user "hello"', ordered=False)
+
+
+@needs(TOLD)
+@closed_by_full("the two sides place it by times of their own")
+async def test_both_sides_have_it_in_the_same_place() -> None:
+    async with running(agent_with()) as talk:
+        await talk.overlap(lambda: talk.replace(note("A")), lambda: talk.say("Welcome."))
+        await talk.expect('user "A"', 'assistant "Welcome."')

@@ -9,6 +9,7 @@ from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
 
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.push import Push
+from ctxlock.races.releases import has_full_scope
 from ctxlock.races.scenario import agent_with, note
 from livekit.agents import llm
 
@@ -131,6 +132,9 @@ async def test_tool_output_that_was_recorded_and_left_out_is_not_sent() -> None:
         await idle()
         push.release()
         await talk.expect('user "before"', 'user "A"', 'user "B"', ordered=False)
+        if has_full_scope():
+            sent = [item.type for push in talk.realtime.pushes for item in push.creates]
+            assert "function_call_output" not in sent
 
 
 @closed_by_full(

@@ -34,6 +34,9 @@ Session: TypeAlias = "llm.RealtimeSession[Any]"
 HOLD_LIMIT = 15.0
 """Seconds; more than any provider's own limit (OpenAI 5, Azure 10)."""
 
+_UPDATE = getattr(llm.RealtimeSession, "_update_session", None)
+"""It logs a push of the context that was not acknowledged, and then nobody knows."""
+
 
 class _GivenUp(llm.RealtimeError):
     """An update was not made, or not acknowledged, and then it may have happened all the same."""
@@ -169,11 +172,15 @@ class RealtimeContext:
                 if item.id in shared.unclaimed - shared.known:
                     _place(self._items, item.model_copy(), remote)
             shared.unclaimed.clear()
-            await self._push(
-                session,
-                self._activity._agent._chat_ctx,
-                lambda target: push(chat_ctx=target, **others),
-            )
+            own = self._activity._agent._chat_ctx
+            if getattr(push, "__func__", push) is not _UPDATE:
+                await self._push(session, own, lambda target: push(chat_ctx=target, **others))
+                return
+            await push(**others)
+            try:
+                await self._push(session, own)
+            except llm.RealtimeError:
+                logger.exception("failed to push the context of the new agent")
 
         with suppress(_GivenUp):  # the agent starts all the same, as with a provider that refuses
             await asyncio.shield(self._begin("session start", push_all))
