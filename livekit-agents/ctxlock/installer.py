@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,6 +34,7 @@ class Installer:
         self._uv = os.environ.get("UV") or shutil.which("uv")
         if self._uv is None and find_spec("pip") is None:
             raise CtxlockError("Neither uv nor pip was found; install uv, then try again.")
+        self._empty = tempfile.TemporaryDirectory(prefix="ctxlock-", ignore_cleanup_errors=True)
 
     @property
     def name(self) -> str:
@@ -57,7 +59,7 @@ class Installer:
             CtxlockError: It could not be made.
         """
         if self._uv:
-            self._run([self._uv, "venv", "-q", "-p", sys.executable], str(folder))
+            self._run([*self._neutral(), "venv", "-q", "-p", sys.executable], str(folder))
         else:
             self._run([sys.executable, "-m", "venv"], str(folder))
         return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
@@ -81,8 +83,14 @@ class Installer:
 
     def _install(self, python: str) -> list[str]:
         if self._uv:
-            return [self._uv, "pip", "install", "-q", "-p", python]
+            return [*self._neutral(), "pip", "install", "-q", "-p", python]
         return [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+
+    def _neutral(self) -> list[str]:
+        # else uv takes over what the project says in whose folder its user happens to be, its
+        # constraints, say; relative paths still count from there
+        assert self._uv is not None
+        return [self._uv, "--project", self._empty.name]
 
     def _run(self, command: Sequence[str], subject: str) -> None:
         try:
@@ -97,7 +105,8 @@ class Installer:
         if any(word in done.stderr.lower() for word in _UNREACHABLE):
             raise CtxlockError(
                 f"The package index could not be reached for {subject}; check the network and "
-                f"{self.name}'s settings, then try again. {self.name} said: {said}"
+                f"{self.name}'s own settings (a project's do not count here), then try again. "
+                f"{self.name} said: {said}"
             )
         raise CtxlockError(
             f"{subject} could not be installed; check the release number and that it is offered "

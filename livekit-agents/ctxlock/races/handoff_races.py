@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from . import trace
 from .harness import idle, local_context, running
+from .names import name_items
 from .releases import Releases
 from .scenario import agent_with, note, scenario
-from .names import name_items
 from .verdict import HandoffCrash, LostUpdate, check
 
 _REUSED = Releases("1.5.3")

@@ -62,9 +62,7 @@ def scenario(
     """Registers what it decorates; ``broken`` defaults to wherever the scenario applies."""
 
     def register(run: Run) -> Run:
-        made = Scenario(
-            name, description, run, applies, broken or applies, failure, through_plugin
-        )
+        made = Scenario(name, description, run, applies, broken or applies, failure, through_plugin)
         _scenarios.append(made)
         return run
 

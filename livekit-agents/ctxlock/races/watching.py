@@ -45,20 +45,21 @@ def _role() -> str | None:
 
 def watch_session(session: Any) -> None:
     """Notes each snapshot that an activity takes of a realtime session, and each update."""
-    if (recorder := current()) is None:
+    recorder, kind = current(), type(session)
+    if recorder is None:
         return
-    kind = type(session)
+    noted = recorder
 
     class Watched(kind):  # type: ignore[misc, valid-type]
         @property
         def chat_ctx(self) -> Any:
             chat_ctx = super().chat_ctx
             if by := _role():
-                recorder.note("snapshot", by=by, items=conversation_items(chat_ctx))
+                noted.note("snapshot", by=by, items=conversation_items(chat_ctx))
             return chat_ctx
 
         async def update_chat_ctx(self, chat_ctx: Any, *args: Any, **kwargs: Any) -> None:
-            ask = recorder.asked(_role() or "", chat_ctx.items)
+            ask = noted.asked(_role() or "", chat_ctx.items)
             error: BaseException | None = None
             try:
                 await super().update_chat_ctx(chat_ctx, *args, **kwargs)
@@ -66,7 +67,7 @@ def watch_session(session: Any) -> None:
                 error = e
                 raise
             finally:
-                recorder.answered(ask, error)
+                noted.answered(ask, error)
 
     session.__class__ = Watched
 
