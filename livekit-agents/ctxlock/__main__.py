@@ -50,6 +50,10 @@ def _reader_gone() -> Iterator[None]:
         yield
     except BrokenPipeError:
         raise _ReaderGone from None
+    except SystemExit as e:
+        if e.code == 1:  # rich's way to end then; typer's own exits are no SystemExit yet
+            raise _ReaderGone from None
+        raise
 
 
 app = typer.Typer(

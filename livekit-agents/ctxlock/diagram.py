@@ -10,13 +10,13 @@ from .telling import LANES, Step
 
 __all__ = ["diagram"]
 
-_WIDTH = 380
-_MARGIN = 42
+_WIDTH = 344
+_MARGIN = 36
 _HEAD = 30
 _LINE = 15
-_GAP = 13
-_CHARACTERS = 46
-_GLYPH = 6.4
+_GAP = 15
+_CHARACTERS = 42
+_GLYPH = 6.6
 """About how wide a character is, to keep a text inside."""
 
 
@@ -68,7 +68,7 @@ def _lifeline(lane: str, x: int, bottom: int, *, idle: bool) -> Element:
     return el(
         "g",
         el("line", x1=x, y1=_HEAD, x2=x, y2=bottom, class_="life"),
-        el("rect", x=x - 38, y=4, width=76, height=_HEAD - 6, rx=6, class_="head"),
+        el("rect", x=x - 34, y=4, width=68, height=_HEAD - 6, rx=6, class_="head"),
         el("text", name, x=x, y=21, text_anchor="middle", class_="lane"),
         class_="idle" if idle else "lifeline",
     )
@@ -81,10 +81,10 @@ def _bar(x: int, top: int, bottom: int, css: str) -> Element:
 
 def _row(step: Step, lines: Sequence[str], at: dict[str, int], y: int, css: str) -> Element:
     start, end = at[step.source], at[step.target]
-    half = max(map(len, lines)) * _GLYPH / 2 + 4
-    middle = min(max((start + end) / 2, half), _WIDTH - half)
+    x, anchor = _place(start, end, max(map(len, lines)))
+    bottom = y - (9 if start == end else 5)
     texts = [
-        el("text", line, x=round(middle), y=y - 5 - _LINE * number, text_anchor="middle")
+        el("text", line, x=x, y=bottom - _LINE * number, text_anchor=anchor)
         for number, line in enumerate(reversed(lines))
     ]
     texts.reverse()
@@ -98,3 +98,13 @@ def _row(step: Step, lines: Sequence[str], at: dict[str, int], y: int, css: str)
             el("polygon", points=points, class_="tip"),
         ]
     return el("g", *mark, *texts, class_=f"row {css}{' dashed' if step.dashed else ''}")
+
+
+def _place(start: int, end: int, characters: int) -> tuple[int, str]:
+    """Where a text goes, and what of it goes there; what happens at an edge keeps to that edge."""
+    if start == end == _MARGIN:
+        return 2, "start"
+    if start == end == _WIDTH - _MARGIN:
+        return _WIDTH - 2, "end"
+    half = characters * _GLYPH / 2
+    return round(min(max((start + end) / 2, half), _WIDTH - half)), "middle"

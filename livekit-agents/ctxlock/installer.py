@@ -34,7 +34,6 @@ class Installer:
         self._uv = os.environ.get("UV") or shutil.which("uv")
         if self._uv is None and find_spec("pip") is None:
             raise CtxlockError("Neither uv nor pip was found; install uv, then try again.")
-        self._empty = tempfile.TemporaryDirectory(prefix="ctxlock-", ignore_cleanup_errors=True)
 
     @property
     def name(self) -> str:
@@ -59,7 +58,7 @@ class Installer:
             CtxlockError: It could not be made.
         """
         if self._uv:
-            self._run([*self._neutral(), "venv", "-q", "-p", sys.executable], str(folder))
+            self._run([self._uv, "venv", "-q", "-p", sys.executable], str(folder))
         else:
             self._run([sys.executable, "-m", "venv"], str(folder))
         return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
@@ -83,18 +82,18 @@ class Installer:
 
     def _install(self, python: str) -> list[str]:
         if self._uv:
-            return [*self._neutral(), "pip", "install", "-q", "-p", python]
+            return [self._uv, "pip", "install", "-q", "-p", python]
         return [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-
-    def _neutral(self) -> list[str]:
-        # else uv takes over what the project says in whose folder its user happens to be, its
-        # constraints, say; relative paths still count from there
-        assert self._uv is not None
-        return [self._uv, "--project", self._empty.name]
 
     def _run(self, command: Sequence[str], subject: str) -> None:
         try:
-            done = subprocess.run([*command, subject], capture_output=True, text=True)
+            with tempfile.TemporaryDirectory(prefix="ctxlock-") as empty:
+                # else uv takes over what the project says in whose folder its user happens to be,
+                # its constraints, say; relative paths still count from there
+                project = ["--project", empty] if self._uv else []
+                done = subprocess.run(
+                    [command[0], *project, *command[1:], subject], capture_output=True, text=True
+                )
         except OSError as e:
             raise CtxlockError(f"{command[0]} could not be started: {e}.") from None
         if done.returncode == 0:

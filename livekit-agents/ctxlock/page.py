@@ -70,7 +70,7 @@ def _legend() -> Element:
             "An update takes a snapshot, and pushes it with its change. A bar on the lock means "
             "that it is held; a bar on the provider, that an acknowledgement is. A push deletes "
             "whatever its snapshot does not have: if that is what another update has created "
-            "meanwhile, the step is red.",
+            "meanwhile, the step is red. A dotted line says that no lock was taken.",
         ),
         class_="legend",
     )
@@ -81,7 +81,7 @@ def _race(groups: Sequence[Sequence[Races]], name: str) -> Element:
     first = shown[0][0].outcomes[name]
     parts: list[Element] = [el("h2", name)]
     if first.description:
-        parts.append(el("p", f"{first.description[0].upper()}{first.description[1:]}."))
+        parts.append(el("p", f"{first.description}."))
     for number, group in enumerate(shown):
         columns = el("div", *(_figure(races, name) for races in group), class_="columns")
         if number == 0:

@@ -75,7 +75,10 @@ def run_module(
         text = printed.read()
     if process.returncode != 0:
         last = next((line for line in reversed(said) if line), "they said nothing")
-        raise CtxlockError(f"The races could not run with {python}: {last}")
+        raise CtxlockError(
+            f"The races could not run with {python}: {last.rstrip('.')}; see that it can import "
+            "livekit.agents, and reinstall that if not."
+        )
     return text
 
 

@@ -57,7 +57,7 @@ def steps(events: Sequence[Event], *, lost: bool) -> list[Step]:
 
 def _telling(events: Sequence[Event]) -> Iterator[Event]:
     skip = False
-    for event, following in zip(events, [*events[1:], {}], strict=True):
+    for event, following in zip(events, [*events[1:], {}], strict=False):
         pair = (event["kind"], following.get("kind"))
         if skip:
             skip = False
