@@ -97,7 +97,7 @@ def _figure(races: Races, name: str) -> Element:
     parts = [el("figcaption", el("strong", label), " ", _chip(outcome))]
     if outcome.detail:
         parts.append(el("p", outcome.detail.partition("\n")[0], class_="detail"))
-    told = steps(outcome.events, lost=outcome.harm)
+    told = steps(outcome.events, lost=outcome.verdict == "lost")
     if told:
         parts.append(diagram(told, f"{name}, {label}: {outcome.verdict}"))
         parts += [_end(event) for event in outcome.events if event["kind"] == "end"]
