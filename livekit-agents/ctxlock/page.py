@@ -97,29 +97,32 @@ def _figure(races: Races, name: str) -> Element:
     parts = [el("figcaption", el("strong", label), " ", _chip(outcome))]
     if outcome.detail:
         parts.append(el("p", outcome.detail.partition("\n")[0], class_="detail"))
-    told = steps(outcome.events, lost=outcome.verdict == "lost")
+    lost = outcome.verdict == "lost"
+    told = steps(outcome.events, lost=lost)
     if told:
         parts.append(diagram(told, f"{name}, {label}: {outcome.verdict}"))
-        parts += [_end(event) for event in outcome.events if event["kind"] == "end"]
+        parts += [_end(event, lost) for event in outcome.events if event["kind"] == "end"]
         words = el("ol", *(el("li", f"{step.source}: {step.text}") for step in told))
         parts.append(el("details", el("summary", "In words"), words))
     return el("figure", *parts)
 
 
-def _end(event: dict[str, Sequence[str]]) -> Element:
-    """What each side has in the end; what only one of them has is marked."""
+def _end(event: dict[str, Sequence[str]], lost: bool) -> Element:
+    """What each side has in the end; of a race that lost, what only one of them has is marked."""
     model, agent = event["model"], event.get("agent")
-    rows = [el("dt", "the model has"), _items(model, agent)]
+    odd = set(model) ^ set(agent) if lost and agent is not None else set()
+    if not any(name.startswith("function_call") for name in agent or ()):
+        # in the oldest releases an agent's context has no tool items at all
+        odd = {name for name in odd if not name.startswith("function_call")}
+    rows = [el("dt", "the model has"), _items(model, odd)]
     if agent is not None:
-        rows += [el("dt", "the agent has"), _items(agent, model)]
+        rows += [el("dt", "the agent has"), _items(agent, odd)]
     return el("dl", *rows)
 
 
-def _items(names: Sequence[str], others: Sequence[str] | None) -> Element:
-    odd = [others is not None and name not in others for name in names]
+def _items(names: Sequence[str], odd: set[str]) -> Element:
     chips = [
-        el("span", short(name), class_="item odd" if alone else "item")
-        for name, alone in zip(names, odd, strict=True)
+        el("span", short(name), class_="item odd" if name in odd else "item") for name in names
     ]
     return el("dd", *chips) if chips else el("dd", "nothing")
 
