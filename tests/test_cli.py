@@ -12,10 +12,10 @@ import pytest
 from cli import run
 
 from ctxlock import __main__ as command
+from ctxlock.comparison import Comparison, Outcome, Races
 from ctxlock.console import out
 from ctxlock.errors import CtxlockError
 from ctxlock.syntax import TARGET
-from ctxlock.verify import Comparison, Outcome, Races
 
 OVERLAY = "livekit_agents-1.8.9+ctxlock.1-py3-none-any.whl"
 STOCK = "livekit_agents-1.8.9-py3-none-any.whl"

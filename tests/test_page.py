@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ctxlock.comparison import Comparison, Outcome, Races
 from ctxlock.page import page
 from ctxlock.races.__main__ import recorded
 from ctxlock.races.scenarios import SCENARIOS
 from ctxlock.races.watching import watching_locks
 from ctxlock.telling import steps
-from ctxlock.verify import Comparison, Outcome, Races
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

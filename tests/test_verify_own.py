@@ -12,8 +12,9 @@ from cli import run
 from packages import install, release
 
 from ctxlock import own
+from ctxlock.comparison import SCRIPTED, Outcome, Races
 from ctxlock.environment import inspect
-from ctxlock.verify import SCRIPTED, Outcome, Races, Unavailable
+from ctxlock.verify import Unavailable
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="runs shell scripts")
 

@@ -7,11 +7,12 @@ import zipfile
 from pathlib import Path
 
 from .build import build_overlay
+from .comparison import Comparison, Races
 from .environment import Environment, inspect
 from .errors import CtxlockError
 from .release import OLDEST, public
 from .upstream import read_installed
-from .verify import Comparison, Races, Step, Unavailable, run_races
+from .verify import Step, Unavailable, run_races
 
 __all__ = ["examine"]
 

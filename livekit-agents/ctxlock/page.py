@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
+from .comparison import Comparison, Outcome, Races
 from .diagram import diagram
 from .markup import Element, el, serialize
 from .telling import short, steps
-from .verify import Comparison, Outcome, Races
 
 __all__ = ["page"]
 

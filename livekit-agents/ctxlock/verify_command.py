@@ -10,7 +10,7 @@ import typer
 from .console import Exit, Quiet, Release, fetch, out, scratch_folder, step
 
 if TYPE_CHECKING:
-    from .verify import Comparison
+    from .comparison import Comparison
 
 __all__ = ["verify"]
 

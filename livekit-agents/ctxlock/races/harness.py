@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from livekit import agents
 from livekit.agents import Agent, llm
-from livekit.agents.llm import function_tool
 
 from .backend import Model, Realtime, Response, backend, idle
 from .fake_realtime import FakeRealtimeModel
+from .gated_tool import GatedTool
 from .names import name_items
 from .trace import current, note
 from .verdict import NotAtRest, check
@@ -37,37 +37,6 @@ def update_chat_ctx(activity: Any, chat_ctx: llm.ChatContext) -> Coroutine[Any, 
     owner = activity.agent if hasattr(activity.agent, "update_chat_ctx") else activity
     update: Coroutine[Any, Any, None] = owner.update_chat_ctx(chat_ctx)
     return update
-
-
-class GatedTool:
-    """A function tool that runs until told to finish.
-
-    Attributes:
-        started: Set when the model's call has begun to execute.
-        gate: Set it to let the tool return its result.
-        tool: What an agent takes.
-    """
-
-    def __init__(self, name: str, body: Callable[[], Coroutine[Any, Any, Any]] | None = None):
-        self.name = name
-        self.started = asyncio.Event()
-        self.gate = asyncio.Event()
-        if body is not None:
-            self.gate.set()
-
-        async def run() -> Any:
-            note("started", text=name)
-            self.started.set()
-            await self.gate.wait()
-            result = await body() if body is not None else f"result of {name}"
-            note("returned", text=name)
-            return result
-
-        self.tool = function_tool(run, name=name, description=f"The tool {name}.")
-
-    def finish(self) -> None:
-        """Lets the tool return, now or when it comes to that."""
-        self.gate.set()
 
 
 class Harness:
