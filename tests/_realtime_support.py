@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from ctxlock.races import clock  # noqa: F401  (before livekit.agents)
-from ctxlock.races.releases import Releases, installed, is_patched
+from ctxlock.races.releases import ENGINE_SINCE, Releases, installed, is_patched
 from ctxlock.races.verdict import LostUpdate
 
 WATCHDOG = 60.0
@@ -28,9 +28,6 @@ WATCHDOG = 60.0
 PREFIXES = ("test_realtime_", "test_fake_realtime")
 
 VERSION = installed()
-
-ENGINE_SINCE = "1.6.10"
-"""The oldest release whose engine was tried with the scripted server and found to fit it."""
 
 
 def fails_on_stock(

@@ -12,19 +12,26 @@ import pytest
 from cli import run
 
 from ctxlock import __main__ as command
+from ctxlock.comparison import Comparison, Outcome, Races
 from ctxlock.console import out
 from ctxlock.errors import CtxlockError
 from ctxlock.syntax import TARGET
-from ctxlock.verify import Comparison, Outcome, Races
 
 OVERLAY = "livekit_agents-1.8.9+ctxlock.1-py3-none-any.whl"
 STOCK = "livekit_agents-1.8.9-py3-none-any.whl"
 
 
+def races(column: str, version: str, verdict: str, detail: str = "") -> Races:
+    outcomes = {"a race": Outcome(verdict, detail), "another": Outcome("kept", "")}
+    return Races(column, version, outcomes)
+
+
 def comparison(stock: str, patched: str) -> Comparison:
     return Comparison(
-        Races("1.8.9", {"a race": Outcome(stock, "what\nhow"), "another": Outcome("kept", "")}),
-        Races("1.8.9+ctxlock.1", {"a race": Outcome(patched, ""), "another": Outcome("kept", "")}),
+        (
+            races("stock", "1.8.9", stock, "what\nhow"),
+            races("patched", "1.8.9+ctxlock.1", patched),
+        )
     )
 
 
@@ -43,6 +50,10 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("name", ["build", "verify"])
 def test_release_and_wheel_exclude_each_other(name: str) -> None:
     assert run(name, "--upstream", "1.8.9", "--wheel", "x.whl") == 2
+
+
+def test_an_own_environment_excludes_a_release() -> None:
+    assert run("verify", "--upstream", "1.8.9", "--python", "python") == 2
 
 
 def test_audit_needs_no_libcst() -> None:
@@ -115,18 +126,21 @@ def test_verify_reports(
     assert "how" not in printed.split()
     assert run("verify", "--wheel", wheel, "--json") == code
     report = json.loads(capsys.readouterr().out)
-    assert report["format"] == 1
+    assert report["format"] == 2
     assert report["kept"] == (patched == "kept")
     assert [r["livekit_agents"] for r in report["runs"]] == ["1.8.9", "1.8.9+ctxlock.1"]
     assert report["runs"][0]["results"][0] == {
         "scenario": "a race",
+        "description": "",
         "outcome": stock,
         "detail": "what\nhow",
+        "events": [],
     }
 
 
 def test_verify_leaves_out_what_does_not_apply(capsys: pytest.CaptureFixture[str]) -> None:
-    out.print(comparison("not applicable", "not applicable").table())
+    (table,) = comparison("not applicable", "not applicable").tables()
+    out.print(table)
     printed = capsys.readouterr().out
     assert "another" in printed and "a race" not in printed
 

@@ -18,10 +18,12 @@ from .release import NEWEST_VERIFIED, parse
 if TYPE_CHECKING:
     from .upstream import Upstream
 
-__all__ = ["Exit", "Release", "err", "fetch", "out", "scratch_folder", "step"]
+__all__ = ["Exit", "Quiet", "Release", "err", "fetch", "out", "progress", "scratch_folder", "step"]
 
 out = Console()
 err = Console(stderr=True)
+progress = Console(stderr=True)
+"""As `err`, for what ``--quiet`` silences."""
 
 
 class Exit(IntEnum):
@@ -38,6 +40,16 @@ Release = Annotated[
 ]
 
 
+def _silence(quiet: bool) -> bool:
+    progress.quiet = quiet
+    return quiet
+
+
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", callback=_silence, help="Show no progress on stderr.")
+]
+
+
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """A folder that is gone afterwards."""
@@ -48,9 +60,9 @@ def scratch_folder() -> Iterator[Path]:
 @contextmanager
 def step(what: str) -> Iterator[Callable[[str], None]]:
     """Shows on stderr that a step is under way; yields a function that says how far it is."""
-    if not err.is_terminal:
-        err.print(f"{what} ...", highlight=False, soft_wrap=True)
-    with err.status(f"{what} ...") as status:
+    if not progress.is_terminal:
+        progress.print(f"{what} ...", highlight=False, soft_wrap=True)
+    with progress.status(f"{what} ...") as status:
         yield lambda detail: status.update(f"{what}: {detail}")
 
 

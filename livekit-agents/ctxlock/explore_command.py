@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from .console import Exit, Release, err, fetch, out, scratch_folder, step
+from .console import Exit, Quiet, Release, fetch, out, progress as console, scratch_folder, step
 from .explore import REPLAY_IMPORT, Exploration
 from .installer import Installer
 from .release import parse
@@ -40,6 +40,7 @@ def explore(
         int, typer.Option(min=1, help="Schedules of one group, beyond which it is unknown.")
     ] = 20_000,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, sorted, versioned.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run every schedule of overlapping updates, and judge each.
 
@@ -109,9 +110,11 @@ def _run(python: str, scratch: Path, command: list[str]) -> str:
         TextColumn("groups, {task.fields[schedules]} schedules"),
         TimeElapsedColumn(),
     )
-    if not err.is_terminal:
-        err.print("Exploring ...", highlight=False)
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+    if not console.is_terminal:
+        console.print("Exploring ...", highlight=False)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
         bar = progress.add_task("Exploring", total=None, schedules="0")
 
         def on_line(line: str) -> None:

@@ -16,11 +16,13 @@ from .errors import CtxlockError
 
 __all__ = [
     "NEWEST_VERIFIED",
+    "OLDEST",
     "SETTING",
     "VARIABLE",
     "choose_release",
     "overlay_version",
     "parse",
+    "public",
     "warn_if_unverified",
 ]
 
@@ -104,6 +106,14 @@ def parse(text: object, source: str) -> Version:
 def overlay_version(release: Version) -> Version:
     """The version of the overlay wheel that is built from `release`."""
     return Version(f"{release}+ctxlock.{PATCH_NUMBER}")
+
+
+def public(text: str) -> Version:
+    """An installed version without its local label; one that is none counts as the oldest."""
+    try:
+        return Version(Version(text).public)
+    except InvalidVersion:
+        return Version("0")
 
 
 def _wish(settings: Mapping[str, object]) -> tuple[Version | None, str]:
