@@ -198,6 +198,6 @@ def find_python(minor: str) -> str | None:
         found.append(on_path)
     for python in found:
         said = subprocess.run([python, "--version"], capture_output=True, text=True)
-        if said.returncode == 0 and f" {minor}." in said.stdout:
+        if said.returncode == 0 and f" {minor}." in said.stdout + said.stderr:
             return python
     return None

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from . import PATCH_NUMBER
 from .audit import Audit, audit_path, audit_python, audit_wheel, site_table
-from .console import Exit, Release, err, fetch, out, scratch_folder, step
+from .check_command import check
+from .console import Exit, Release, err, fetch, given, out, scratch_folder, step
 from .errors import CtxlockError
 from .explore_command import explore
 from .syntax import TARGET
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",  # else the lines of a paragraph break where the source breaks
     pretty_exceptions_enable=False,
     help="Builds and checks a livekit-agents whose realtime context updates do not overlap.",
     epilog=(
@@ -54,14 +56,18 @@ def _options(
 @app.command()
 def audit(
     path: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            metavar="[PATH]", help="An agent_activity.py, or a folder that holds livekit/agents."
+            metavar="[PATH]",
+            callback=given,
+            help="An agent_activity.py, or a folder that holds livekit/agents.",
         ),
     ] = None,
     python: Annotated[
         str | None,
-        typer.Option(metavar="EXE", help="Audit what this interpreter would import."),
+        typer.Option(
+            metavar="EXE", callback=given, help="Audit what this interpreter would import."
+        ),
     ] = None,
     wheel: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Audit a livekit-agents wheel.")
@@ -80,7 +86,7 @@ def audit(
     if sum(given is not None for given in (path, python, wheel)) > 1:
         raise typer.BadParameter("give one of PATH, --python and --wheel")
     if path is not None:
-        found = audit_path(path)
+        found = audit_path(Path(path))
     elif wheel is not None:
         found = audit_wheel(wheel)
     else:
@@ -210,6 +216,7 @@ def _print_verdict(comparison: Comparison) -> None:
         out.print("Stock lost nothing either: this shows nothing.", style="yellow")
 
 
+app.command()(check)
 app.command()(explore)
 
 

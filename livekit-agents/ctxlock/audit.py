@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -24,7 +25,11 @@ FORMAT = 1
 """Version of the JSON; raised when a key changes its meaning or goes."""
 
 _LOCATE = """
-import importlib.metadata, importlib.util, json, sys
+import json, sys
+if sys.version_info < (3, 8):
+    print(json.dumps({"old": ".".join(map(str, sys.version_info[:3]))}))
+    sys.exit()
+import importlib.metadata, importlib.util
 sys.path[:] = [p for p in sys.path if p]
 try:
     version = importlib.metadata.version("livekit-agents")
@@ -85,6 +90,10 @@ def audit_path(path: Path) -> Audit:
         CtxlockError: There is no such file, or it is no Python file.
         NotUnderstood: It is none that the finder can follow.
     """
+    if (interpreter := _interpreter_in(path)) is not None:
+        raise CtxlockError(
+            f"{path} is a virtual environment; name its interpreter: --python {interpreter}."
+        )
     file = path / TARGET if path.is_dir() else path
     if file.suffix == ".whl":
         raise CtxlockError(f"{file} is a wheel; name it with --wheel.")
@@ -136,13 +145,22 @@ def audit_python(python: str | None) -> Audit:
         NotUnderstood: The file it has is none that the finder can follow.
     """
     exe = python or sys.executable
+    if (inside := _interpreter_in(Path(exe))) is not None:
+        raise CtxlockError(f"{exe} is a folder; name the interpreter in it: --python {inside}.")
     try:
         done = subprocess.run([exe, "-c", _LOCATE], capture_output=True, text=True, check=True)
         found = json.loads(done.stdout)
     except OSError as e:
-        raise CtxlockError(f"{exe} could not be started: {e.strerror}.") from None
+        raise CtxlockError(
+            f"{exe} could not be started: {e.strerror}; name the interpreter of your agent."
+        ) from None
     except (subprocess.CalledProcessError, ValueError):
         raise CtxlockError(f"{exe} is not a Python interpreter that runs.") from None
+    if "old" in found:
+        raise CtxlockError(
+            f"{exe} is Python {found['old']}, on which no livekit-agents of 1.0.0 or later runs; "
+            "name the interpreter of your agent with --python."
+        )
     if found["folder"] is None:
         raise CtxlockError(
             f"{exe} has no livekit-agents; name the interpreter of your agent with --python."
@@ -154,6 +172,13 @@ def audit_python(python: str | None) -> Audit:
             "sites; they came with 1.0.0."
         )
     return Audit(found["version"], str(file), find_sites(file.read_bytes(), str(file)))
+
+
+def _interpreter_in(folder: Path) -> Path | None:
+    """The interpreter of the virtual environment `folder`; None if it is none."""
+    if not (folder / "pyvenv.cfg").is_file():
+        return None
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def site_table(sites: Sequence[Site]) -> Table:
