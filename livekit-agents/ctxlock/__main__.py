@@ -58,7 +58,7 @@ def audit(
     path: Annotated[
         str | None,
         typer.Argument(
-            metavar="[PATH]",
+            metavar="PATH",
             callback=given,
             help="An agent_activity.py, or a folder that holds livekit/agents.",
         ),

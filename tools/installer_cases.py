@@ -1,0 +1,318 @@
+"""What people do with installers, and what comes of it: the table that `installers.py` runs.
+
+A command is written as its user would type it, in a folder that holds a copy of `livekit-agents/`,
+a folder `wheels` with the patched wheels, a folder `everything` with those and all else that is
+needed, and an environment `.venv`. STOCK, OVERLAY and BOTH are indexes: the published releases with
+all that they need, the patched wheels alone, and the two in one. GIT is a repository of the tree.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from installer_case import Case
+
+__all__ = ["CASES", "OLDER", "PIPS", "PLUGINS"]
+
+NEWEST, PATCHED = "1.8.9", "1.8.9+ctxlock.1"
+OLDER, OLDER_PATCHED = "1.8.8", "1.8.8+ctxlock.1"
+PLUGINS = "openai,deepgram"
+
+PIPS = ("23.0.1", "23.2.1", "newest")
+
+pip = partial(Case, "pip", versions=PIPS)
+uv = partial(Case, "uv")
+
+PIP_CASES = [
+    pip(
+        "the tree, into an empty environment",
+        "pip install ./livekit-agents\npip check",
+        PATCHED,
+        begin="nothing",
+        quick=True,
+    ),
+    pip("the tree over stock", "pip install ./livekit-agents", PATCHED, begin=NEWEST),
+    pip(
+        "an older release",
+        f"pip install ./livekit-agents --config-settings upstream={OLDER}",
+        OLDER_PATCHED,
+    ),
+    pip(
+        "an older release, in short",
+        f"pip install ./livekit-agents -C upstream={OLDER}",
+        OLDER_PATCHED,
+        versions=PIPS[1:],
+    ),
+    pip(
+        "an older release, in short",
+        f"pip install ./livekit-agents -C upstream={OLDER}",
+        "no such option: -C",
+        fails=True,
+        versions=PIPS[:1],
+        note="spell it `--config-settings`",
+    ),
+    pip(
+        "an older release by the variable",
+        f"CTXLOCK_UPSTREAM={OLDER} pip install ./livekit-agents",
+        OLDER_PATCHED,
+    ),
+    pip(
+        "a requirements file with a setting",
+        "pip install -r requirements.txt",
+        OLDER_PATCHED,
+        files={"requirements.txt": f'./livekit-agents --config-settings "upstream={OLDER}"'},
+    ),
+    pip(
+        "a patched wheel and a stock constraint",
+        f"pip install -c constraints.txt wheels/livekit_agents-{PATCHED}-py3-none-any.whl",
+        PATCHED,
+        files={"constraints.txt": f"livekit-agents=={NEWEST}"},
+    ),
+    pip(
+        "the tree and a stock constraint",
+        "pip install -c constraints.txt ./livekit-agents",
+        PATCHED,
+        files={"constraints.txt": f"livekit-agents=={NEWEST}"},
+    ),
+    pip(
+        "the tree and a constraint with the local version",
+        "pip install -c constraints.txt ./livekit-agents",
+        PATCHED,
+        files={"constraints.txt": f"livekit-agents=={PATCHED}"},
+    ),
+    pip(
+        "extras from the tree",
+        f"pip install './livekit-agents[{PLUGINS}]'\npip check",
+        PATCHED,
+    ),
+    pip(
+        "a plugin of the same release",
+        f"pip install ./livekit-agents livekit-plugins-openai=={NEWEST}\npip check",
+        PATCHED,
+        quick=True,
+    ),
+    pip(
+        "a patched wheel from a folder",
+        f"pip install --find-links wheels livekit-agents=={PATCHED}",
+        PATCHED,
+    ),
+    pip(
+        "a patched wheel from an extra index",
+        f"pip install --extra-index-url OVERLAY livekit-agents=={PATCHED}",
+        PATCHED,
+    ),
+    pip(
+        "the release alone, from an index that has both",
+        f"pip install --index-url BOTH livekit-agents=={NEWEST}",
+        PATCHED,
+    ),
+    pip(
+        "the same over stock",
+        f"pip install --index-url BOTH livekit-agents=={NEWEST}",
+        NEWEST,
+        begin=NEWEST,
+        note="name the whole version, or force it as in the next row",
+    ),
+    pip(
+        "the same over stock, forced",
+        f"pip install --force-reinstall --no-deps --index-url BOTH livekit-agents=={NEWEST}",
+        PATCHED,
+        begin=NEWEST,
+    ),
+    pip(
+        "a patched wheel without an index",
+        f"pip install --no-index --find-links everything livekit-agents=={PATCHED}",
+        PATCHED,
+        begin="nothing",
+    ),
+    pip(
+        "the tree without an index",
+        "pip install --no-index --find-links everything ./livekit-agents",
+        PATCHED,
+        begin="nothing",
+        note="the build finds the stock release in the folder, though patched ones lie beside it",
+        quick=True,
+    ),
+    pip(
+        "back to stock",
+        f"pip install ./livekit-agents\npip install livekit-agents=={NEWEST}",
+        PATCHED,
+        note="what is installed satisfies it; force it as in the next row",
+    ),
+    pip(
+        "back to stock, forced",
+        "pip install ./livekit-agents\n"
+        f"pip install --force-reinstall --no-deps livekit-agents=={NEWEST}",
+        NEWEST,
+        quick=True,
+    ),
+    pip(
+        "upgrade, no later release",
+        "pip install ./livekit-agents\npip install -U livekit-agents",
+        PATCHED,
+    ),
+    pip(
+        "upgrade to a later stock release",
+        f"pip install ./livekit-agents --config-settings upstream={OLDER}\n"
+        "pip install -U livekit-agents",
+        NEWEST,
+        note="silently: `ctxlock audit` in CI notices",
+    ),
+    pip(
+        "CI after such an upgrade",
+        f"pip install ./livekit-agents --config-settings upstream={OLDER}\n"
+        "pip install -U livekit-agents\nctxlock audit --python .venv/bin/python",
+        "session start",
+        fails=True,
+        versions=("newest",),
+    ),
+    pip(
+        "git",
+        "pip install 'livekit-agents @ git+GIT#subdirectory=livekit-agents'",
+        PATCHED,
+        versions=("23.0.1", "newest"),
+    ),
+]
+
+UV_PIP_CASES = [
+    uv(
+        "the tree, into an empty environment",
+        "uv pip install ./livekit-agents\nuv pip check",
+        PATCHED,
+        begin="nothing",
+        quick=True,
+    ),
+    uv("the tree over stock", "uv pip install ./livekit-agents", PATCHED, begin=NEWEST, quick=True),
+    uv(
+        "an older release",
+        f"uv pip install ./livekit-agents -C upstream={OLDER}",
+        OLDER_PATCHED,
+        quick=True,
+    ),
+    uv(
+        "an older release by the variable",
+        f"CTXLOCK_UPSTREAM={OLDER} uv pip install ./livekit-agents",
+        OLDER_PATCHED,
+        quick=True,
+    ),
+    uv(
+        "a requirements file",
+        "uv pip install -r requirements.txt",
+        PATCHED,
+        files={"requirements.txt": "./livekit-agents"},
+        quick=True,
+    ),
+    uv(
+        "a requirements file with a setting",
+        "uv pip install -r requirements.txt",
+        "config-settings",
+        fails=True,
+        files={"requirements.txt": f'./livekit-agents --config-settings "upstream={OLDER}"'},
+        note="give `-C` on the command line, or the line that `ctxlock build` prints",
+    ),
+    uv(
+        "the tree and a stock constraint",
+        "uv pip install -c constraints.txt ./livekit-agents",
+        PATCHED,
+        files={"constraints.txt": f"livekit-agents=={NEWEST}"},
+    ),
+    uv(
+        "the tree and a constraint with the local version",
+        "uv pip install -c constraints.txt ./livekit-agents",
+        PATCHED,
+        files={"constraints.txt": f"livekit-agents=={PATCHED}"},
+    ),
+    uv(
+        "extras from the tree",
+        f"uv pip install './livekit-agents[{PLUGINS}]'\nuv pip check",
+        PATCHED,
+        quick=True,
+    ),
+    uv(
+        "a plugin of the same release",
+        f"uv pip install ./livekit-agents livekit-plugins-openai=={NEWEST}\nuv pip check",
+        PATCHED,
+    ),
+    uv(
+        "a patched wheel from a folder",
+        f"uv pip install --find-links wheels livekit-agents=={PATCHED}",
+        PATCHED,
+    ),
+    uv(
+        "a patched wheel from an extra index",
+        f"uv pip install --index OVERLAY livekit-agents=={PATCHED}",
+        PATCHED,
+        quick=True,
+    ),
+    uv(
+        "another release beside an extra index",
+        "uv pip install --index OVERLAY livekit-agents==1.8.7",
+        "there is no version of livekit-agents==1.8.7",
+        fails=True,
+        note="uv asks the first index that has the name and no other: the overlay's hides all "
+        "other releases; make it `explicit`, as in the project below",
+    ),
+    uv(
+        "the release alone, from an index that has both",
+        f"uv pip install --default-index BOTH livekit-agents=={NEWEST}",
+        PATCHED,
+    ),
+    uv(
+        "the same over stock",
+        f"uv pip install --default-index BOTH livekit-agents=={NEWEST}",
+        NEWEST,
+        begin=NEWEST,
+        note="name the whole version, or reinstall it as in the next row",
+    ),
+    uv(
+        "the same over stock, forced",
+        "uv pip install --reinstall-package livekit-agents --default-index BOTH "
+        f"livekit-agents=={NEWEST}",
+        PATCHED,
+        begin=NEWEST,
+    ),
+    uv(
+        "a patched wheel without an index",
+        f"uv pip install --no-index --find-links everything livekit-agents=={PATCHED}",
+        PATCHED,
+        begin="nothing",
+    ),
+    uv(
+        "the tree without an index",
+        "uv pip install --no-index --find-links everything ./livekit-agents",
+        PATCHED,
+        begin="nothing",
+        quick=True,
+    ),
+    uv(
+        "back to stock",
+        f"uv pip install ./livekit-agents\nuv pip install livekit-agents=={NEWEST}",
+        PATCHED,
+        note="what is installed satisfies it; reinstall it as in the next row",
+    ),
+    uv(
+        "back to stock, forced",
+        "uv pip install ./livekit-agents\n"
+        f"uv pip install --reinstall-package livekit-agents livekit-agents=={NEWEST}",
+        NEWEST,
+        quick=True,
+    ),
+    uv(
+        "upgrade, no later release",
+        "uv pip install ./livekit-agents\nuv pip install -U livekit-agents",
+        PATCHED,
+    ),
+    uv(
+        "upgrade to a later stock release",
+        f"uv pip install ./livekit-agents -C upstream={OLDER}\nuv pip install -U livekit-agents",
+        NEWEST,
+        note="silently: `ctxlock audit` in CI notices",
+    ),
+    uv(
+        "git",
+        "uv pip install 'livekit-agents @ git+GIT#subdirectory=livekit-agents'",
+        PATCHED,
+    ),
+]
+
+CASES = [*PIP_CASES, *UV_PIP_CASES]
