@@ -121,7 +121,8 @@ def test_an_overlay_or_a_build_of_ones_own(tmp_path: Path, version: str) -> None
     files = release(version)
     expected = (
         f"livekit-agents {version} is patched already, or a build of somebody's own; the patch is "
-        "made from the stock release 1.8.4. Build with isolation, or install that first."
+        "made from the stock release 1.8.4. Build with isolation, or install that first; if an "
+        "installer took this one for it, let it search no folder or index of patched ones."
     )
     assert refusal(install(tmp_path / "site", files)) == expected
     wheel = write_wheel(tmp_path / "a.whl", files)

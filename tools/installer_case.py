@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Case", "Outcome", "run_case"]
+from packaging.version import Version
+
+from ctxlock.release import NEWEST_VERIFIED, overlay_version
+
+__all__ = ["NEWEST", "OLDER", "OLDER_PATCHED", "PATCHED", "PLUGINS", "Case", "Outcome", "run_case"]
+
+NEWEST, PATCHED = str(NEWEST_VERIFIED), str(overlay_version(NEWEST_VERIFIED))
+OLDER, OLDER_PATCHED = "1.8.8", str(overlay_version(Version("1.8.8")))
+PLUGINS = "openai,deepgram"
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,18 @@
 A command is written as its user would type it, in a folder that holds a copy of `livekit-agents/`,
 a folder `wheels` with the patched wheels, a folder `everything` with those and all else that is
 needed, and an environment `.venv`. STOCK, OVERLAY and BOTH are indexes: the published releases with
-all that they need, the patched wheels alone, and the two in one. GIT is a repository of the tree.
+all that they need; the newest patched wheel alone; the published releases and every patched wheel.
+GIT is a repository of the tree.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from installer_case import Case
+from installer_case import NEWEST, OLDER, OLDER_PATCHED, PATCHED, PLUGINS, Case
+from installer_projects import PROJECT_CASES
 
-__all__ = ["CASES", "OLDER", "PIPS", "PLUGINS"]
-
-NEWEST, PATCHED = "1.8.9", "1.8.9+ctxlock.1"
-OLDER, OLDER_PATCHED = "1.8.8", "1.8.8+ctxlock.1"
-PLUGINS = "openai,deepgram"
+__all__ = ["CASES"]
 
 PIPS = ("23.0.1", "23.2.1", "newest")
 
@@ -246,11 +244,17 @@ UV_PIP_CASES = [
     ),
     uv(
         "another release beside an extra index",
-        "uv pip install --index OVERLAY livekit-agents==1.8.7",
-        "there is no version of livekit-agents==1.8.7",
+        f"uv pip install --index OVERLAY livekit-agents=={OLDER}",
+        f"there is no version of livekit-agents=={OLDER}",
         fails=True,
         note="uv asks the first index that has the name and no other: the overlay's hides all "
-        "other releases; make it `explicit`, as in the project below",
+        "other releases; ask all of them, as in the next row, or make it `explicit` in a project",
+    ),
+    uv(
+        "the same, asking all",
+        "uv pip install --index OVERLAY --index-strategy unsafe-best-match "
+        f"livekit-agents=={OLDER}",
+        OLDER,
     ),
     uv(
         "the release alone, from an index that has both",
@@ -315,4 +319,4 @@ UV_PIP_CASES = [
     ),
 ]
 
-CASES = [*PIP_CASES, *UV_PIP_CASES]
+CASES = [*PIP_CASES, *UV_PIP_CASES, *PROJECT_CASES]

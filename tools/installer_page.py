@@ -16,12 +16,14 @@ _HEAD = """\
 
 # Installers
 
-What was typed, and what was installed in the end, on Python {python}. Each row was run in a folder of
-its own that holds `livekit-agents/`; *patched* and *stock* is what `ctxlock audit` found there, not
-what the version says. STOCK is an index of the published releases, OVERLAY one of the patched
-wheels alone, BOTH has the two, `wheels` is a folder of patched wheels, `everything` a folder of all
-wheels that are needed. pip, uv and PDM ask STOCK unless told otherwise, and Poetry has it as its
-source. `begin` says what was installed at first.
+What was typed, and what was installed in the end, on Python {python}. Each row was run in a folder
+of its own that holds `livekit-agents/`; *patched* and *stock* is what `ctxlock audit` found in the
+end, not what the version says. *Begin* is what was installed before, *needs* being all that
+livekit-agents needs, without itself.
+
+STOCK is an index of the published releases; OVERLAY one that holds the newest patched wheel and
+nothing else; BOTH one that has all of them. `wheels` is a folder of patched wheels, `everything`
+one with those, the stock ones and all that they need. Where no index is named, it is STOCK.
 """
 _NAMES = {"pip": "pip", "uv": "uv", "poetry": "Poetry", "pdm": "PDM"}
 

@@ -17,14 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from installer_case import Case, Outcome, run_case
-from installer_cases import CASES, OLDER, PLUGINS
+from installer_case import NEWEST, OLDER, PLUGINS, Case, Outcome, run_case
+from installer_cases import CASES
 from installer_page import Row, render, table
 from package_index import make_index, served
 from rich.console import Console
 
 from ctxlock.buildapi import TREE
-from ctxlock.release import NEWEST_VERIFIED
 
 PAGE = Path("docs/installers.md")
 OUTSIDE = ("poetry", "pdm[locked]")  # PDM 2.29 does not start with the newest of what it needs
@@ -42,17 +41,22 @@ class Bench:
         """Fetches the releases with all that they need, and builds the patched wheels."""
         fetched, patched = self.folder / "fetched", self.folder / "wheels"
         python = self.environment(self.folder / "fetching", "pip")
-        for release in (str(NEWEST_VERIFIED), OLDER):
+        for release in (NEWEST, OLDER):
             download = (python, "-m", "pip", "download", "-q", "--only-binary", ":all:")
             wishes = (f"livekit-agents[{PLUGINS}]=={release}", "libcst>=1.8.2", "packaging>=24")
             self._call(*download, "-d", fetched, *wishes)
             build = (self.uv, "build", "-q", "--wheel", TREE, "-o", patched)
             self._call(*build, "-C", f"upstream={release}")
         stock, overlays = sorted(fetched.glob("*.whl")), sorted(patched.glob("*.whl"))
+        releases = [wheel for wheel in stock if wheel.name.startswith("livekit_agents-")]
         (self.folder / "everything").mkdir()
         for wheel in (*stock, *overlays):
             (self.folder / "everything" / wheel.name).symlink_to(wheel)
-        for name, wheels in (("stock", stock), ("overlay", overlays), ("both", stock + overlays)):
+        for name, wheels in (
+            ("stock", releases),
+            ("overlay", overlays[-1:]),
+            ("both", releases + overlays),
+        ):
             make_index(self.folder / "indexes" / name, wheels)
         self._outside_tools()
         repository = self.folder / "repository"
@@ -61,6 +65,16 @@ class Bench:
         for command in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "Everything")):
             self._call(*git, *command)
         self.places["GIT"] = repository.as_uri()
+
+    def users_index(self) -> str:
+        """The index that pip has been told to use, or else its own."""
+        python = self.folder / "fetching/bin/python"
+        code = "import pip._internal.models.index as i; print(i.PyPI.simple_url)"
+        for command in (["-m", "pip", "config", "get", "global.index-url"], ["-c", code]):
+            done = subprocess.run([str(python), *command], capture_output=True, text=True)
+            if done.returncode == 0:
+                break
+        return os.environ.get("PIP_INDEX_URL") or done.stdout.strip()
 
     def environment(self, folder: Path, *wishes: str) -> Path:
         """Makes an environment with `wishes`; returns its interpreter."""
@@ -77,7 +91,7 @@ class Bench:
             (folder / name).symlink_to(self.folder / name)
         wishes = [f"pip{_exactly(version)}"] if case.tool == "pip" else []
         if case.begin != "nothing":
-            release = NEWEST_VERIFIED if case.begin == "needs" else case.begin
+            release = NEWEST if case.begin == "needs" else case.begin
             wishes.append(f"livekit-agents[{PLUGINS.partition(',')[0]}]=={release}")
         python = self.environment(folder / ".venv", *wishes)
         if case.begin == "needs":
@@ -89,9 +103,8 @@ class Bench:
         """The number of the version of a tool that was run."""
         if tool == "pip" and wished != "newest":
             return wished
-        exe = {"pip": [self.folder / "fetching/bin/python", "-m", "pip"], "uv": [self.uv]}
-        command = [*exe.get(tool, [self.folder / "tools/bin" / tool]), "--version"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        exe = str(self.folder / ("fetching/bin/pip" if tool == "pip" else f"tools/bin/{tool}"))
+        said = subprocess.run([exe, "--version"], capture_output=True, text=True, check=True).stdout
         return next(word for word in said.replace(")", " ").split() if word[0].isdigit())
 
     def _outside_tools(self) -> None:
@@ -107,7 +120,7 @@ class Bench:
     def _variables(self, folder: Path) -> dict[str, str]:
         """An environment that knows no index but ours, and no settings of this machine's user."""
         private = ("PIP_", "UV_", "UV", "POETRY_", "PDM_", "XDG_", "VIRTUAL_ENV", "CTXLOCK_")
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(private)}
+        kept = {k: v for k, v in os.environ.items() if k == "PIP_CERT" or not k.startswith(private)}
         ours = {f"XDG_{name}_HOME": str(self.folder / "home" / name) for name in _XDG}
         stock = self.places["STOCK"]
         path = [folder / ".venv/bin", self.folder / "tools/bin", Path(sys.executable).parent]
@@ -144,7 +157,8 @@ def bench() -> Iterator[Bench]:
     with tempfile.TemporaryDirectory(prefix="ctxlock-installers-") as scratch:
         made = Bench(Path(scratch).resolve())
         made.prepare()
-        with served(made.folder / "indexes") as address:
+        beyond = made.users_index()
+        with served(made.folder / "indexes", {"stock": beyond, "both": beyond}) as address:
             for name in ("stock", "overlay", "both"):
                 made.places[name.upper()] = f"{address}/{name}/"
             yield made

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from urllib.parse import quote
 
 from packaging.utils import parse_wheel_filename
@@ -35,16 +36,41 @@ def _write_page(folder: Path, links: Iterable[str]) -> None:
     (folder / "index.html").write_text(page, encoding="utf-8")
 
 
-class _Quiet(SimpleHTTPRequestHandler):
+class _Handler(SimpleHTTPRequestHandler):
+    def __init__(self, *args: Any, beyond: Mapping[str, str], **more: Any) -> None:
+        self._beyond = beyond
+        super().__init__(*args, **more)
+
+    def do_GET(self) -> None:
+        """Sends a file, or to the index that has what this one has not."""
+        index, _, project = self.path.strip("/").partition("/")
+        if index in self._beyond and project and not Path(self.translate_path(self.path)).exists():
+            self.send_response(302)
+            self.send_header("Location", f"{self._beyond[index].rstrip('/')}/{project}/")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+        else:
+            super().do_GET()
+
     def log_message(self, format: str, *args: object) -> None:
         """Says nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Says nothing of clients that break off once they have read enough."""
+
+
 @contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """Serves `folder` on a free port of the loopback device; yields its address."""
-    handler = partial(_Quiet, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+def served(folder: Path, beyond: Mapping[str, str]) -> Iterator[str]:
+    """Serves the indexes in `folder` on a free port of the loopback device; yields its address.
+
+    Args:
+        folder: Holds a folder for each index.
+        beyond: Where an index sends those who ask for a project that it has not, by its name.
+    """
+    handler = partial(_Handler, beyond=beyond, directory=str(folder))
+    with _Server(("127.0.0.1", 0), handler) as server:
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
+from . import PATCH_NUMBER
 from .build import build_overlay, metadata_files
 from .errors import CtxlockError
 from .release import choose_release
@@ -28,13 +29,18 @@ __all__ = [
 
 Settings = Mapping[str, object] | None
 
+# How many patches after this one may lie beside the stock release that it is built from.
+_LATER = 8
+
 TREE = Path(__file__).resolve().parent.parent
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """Asks for the stock release, and not for an overlay wheel that satisfies it as well."""
-    # three signs: with two, a folder or an index of overlays would offer 1.8.9+ctxlock.1
-    return [f"{NAME}==={choose_release(config_settings, TREE)}"]
+    release = choose_release(config_settings, TREE)
+    # `===` would say it for any patch number, and Poetry does not know it
+    overlays = [f"!={release}+ctxlock.{n}" for n in range(1, PATCH_NUMBER + _LATER + 1)]
+    return [f"{NAME}{','.join([f'=={release}', *overlays])}"]
 
 
 def prepare_metadata_for_build_wheel(

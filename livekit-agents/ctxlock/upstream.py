@@ -147,7 +147,9 @@ def _stock_version(text: object, wheel: Path | None = None) -> Version:
     if version.local is not None:
         raise CtxlockError(
             f"{NAME} {version} is patched already, or a build of somebody's own; the patch is made "
-            f"from the stock release {version.public}. Build with isolation, or install that first."
+            f"from the stock release {version.public}. Build with isolation, or install that "
+            "first; if an installer took this one for it, let it search no folder or index of "
+            "patched ones."
         )
     if version < OLDEST:
         raise CtxlockError(
