@@ -16,7 +16,8 @@ from installer_projects import PROJECT_CASES
 
 __all__ = ["CASES"]
 
-PIPS = ("23.0.1", "23.2.1", "newest")
+PIPS = ("23.0.1", "newest")
+THREE = ("23.0.1", "23.2.1", "newest")
 
 pip = partial(Case, "pip", versions=PIPS)
 uv = partial(Case, "uv")
@@ -26,10 +27,13 @@ PIP_CASES = [
         "the tree, into an empty environment",
         "pip install ./livekit-agents\npip check",
         PATCHED,
+        versions=("newest",),
         begin="nothing",
         quick=True,
     ),
-    pip("the tree over stock", "pip install ./livekit-agents", PATCHED, begin=NEWEST),
+    pip(
+        "the tree over stock", "pip install ./livekit-agents", PATCHED, versions=THREE, begin=NEWEST
+    ),
     pip(
         "an older release",
         f"pip install ./livekit-agents --config-settings upstream={OLDER}",
@@ -39,14 +43,14 @@ PIP_CASES = [
         "an older release, in short",
         f"pip install ./livekit-agents -C upstream={OLDER}",
         OLDER_PATCHED,
-        versions=PIPS[1:],
+        versions=("newest",),
     ),
     pip(
         "an older release, in short",
         f"pip install ./livekit-agents -C upstream={OLDER}",
         "no such option: -C",
         fails=True,
-        versions=PIPS[:1],
+        versions=("23.0.1",),
         note="spell it `--config-settings`",
     ),
     pip(
@@ -64,18 +68,21 @@ PIP_CASES = [
         "a patched wheel and a stock constraint",
         f"pip install -c constraints.txt wheels/livekit_agents-{PATCHED}-py3-none-any.whl",
         PATCHED,
+        versions=THREE,
         files={"constraints.txt": f"livekit-agents=={NEWEST}"},
     ),
     pip(
         "the tree and a stock constraint",
         "pip install -c constraints.txt ./livekit-agents",
         PATCHED,
+        versions=THREE,
         files={"constraints.txt": f"livekit-agents=={NEWEST}"},
     ),
     pip(
         "the tree and a constraint with the local version",
         "pip install -c constraints.txt ./livekit-agents",
         PATCHED,
+        versions=THREE,
         files={"constraints.txt": f"livekit-agents=={PATCHED}"},
     ),
     pip(
@@ -121,13 +128,11 @@ PIP_CASES = [
         "a patched wheel without an index",
         f"pip install --no-index --find-links everything livekit-agents=={PATCHED}",
         PATCHED,
-        begin="nothing",
     ),
     pip(
         "the tree without an index",
         "pip install --no-index --find-links everything ./livekit-agents",
         PATCHED,
-        begin="nothing",
         note="the build finds the stock release in the folder, though patched ones lie beside it",
         quick=True,
     ),
@@ -168,7 +173,6 @@ PIP_CASES = [
         "git",
         "pip install 'livekit-agents @ git+GIT#subdirectory=livekit-agents'",
         PATCHED,
-        versions=("23.0.1", "newest"),
     ),
 ]
 
