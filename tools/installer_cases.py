@@ -19,7 +19,7 @@ __all__ = ["CASES"]
 PIPS = ("23.0.1", "newest")
 THREE = ("23.0.1", "23.2.1", "newest")
 
-pip = partial(Case, "pip", versions=PIPS)
+pip = partial(Case, "pip")
 uv = partial(Case, "uv")
 
 PIP_CASES = [
@@ -27,7 +27,6 @@ PIP_CASES = [
         "the tree, into an empty environment",
         "pip install ./livekit-agents\npip check",
         PATCHED,
-        versions=("newest",),
         begin="nothing",
         quick=True,
     ),
@@ -38,12 +37,12 @@ PIP_CASES = [
         "an older release",
         f"pip install ./livekit-agents --config-settings upstream={OLDER}",
         OLDER_PATCHED,
+        versions=PIPS,
     ),
     pip(
         "an older release, in short",
         f"pip install ./livekit-agents -C upstream={OLDER}",
         OLDER_PATCHED,
-        versions=("newest",),
     ),
     pip(
         "an older release, in short",
@@ -57,12 +56,14 @@ PIP_CASES = [
         "an older release by the variable",
         f"CTXLOCK_UPSTREAM={OLDER} pip install ./livekit-agents",
         OLDER_PATCHED,
+        versions=PIPS,
     ),
     pip(
         "a requirements file with a setting",
         "pip install -r requirements.txt",
         OLDER_PATCHED,
         files={"requirements.txt": f'./livekit-agents --config-settings "upstream={OLDER}"'},
+        versions=PIPS,
     ),
     pip(
         "a patched wheel and a stock constraint",
@@ -89,12 +90,14 @@ PIP_CASES = [
         "extras from the tree",
         f"pip install './livekit-agents[{PLUGINS}]'\npip check",
         PATCHED,
+        versions=PIPS,
     ),
     pip(
         "a plugin of the same release",
         f"pip install ./livekit-agents livekit-plugins-openai=={NEWEST}\npip check",
         PATCHED,
         quick=True,
+        versions=PIPS,
     ),
     pip(
         "a patched wheel from a folder",
@@ -105,6 +108,7 @@ PIP_CASES = [
         "a patched wheel from an extra index",
         f"pip install --extra-index-url OVERLAY livekit-agents=={PATCHED}",
         PATCHED,
+        versions=PIPS,
     ),
     pip(
         "the release alone, from an index that has both",
@@ -117,6 +121,7 @@ PIP_CASES = [
         NEWEST,
         begin=NEWEST,
         note="name the whole version, or force it as in the next row",
+        versions=PIPS,
     ),
     pip(
         "the same over stock, forced",
@@ -135,6 +140,7 @@ PIP_CASES = [
         PATCHED,
         note="the build finds the stock release in the folder, though patched ones lie beside it",
         quick=True,
+        versions=PIPS,
     ),
     pip(
         "back to stock",
@@ -148,6 +154,7 @@ PIP_CASES = [
         f"pip install --force-reinstall --no-deps livekit-agents=={NEWEST}",
         NEWEST,
         quick=True,
+        versions=PIPS,
     ),
     pip(
         "upgrade, no later release",
@@ -167,7 +174,6 @@ PIP_CASES = [
         "pip install -U livekit-agents\nctxlock audit --python .venv/bin/python",
         "session start",
         fails=True,
-        versions=("newest",),
     ),
     pip(
         "git",

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,6 +84,12 @@ class Bench:
         if wishes:
             self._call(self.uv, "pip", "install", "-q", "-p", python, *wishes)
         return python
+
+    def row(self, case: Case, version: str) -> Row:
+        """Runs a case with a version of its tool."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
+            outcome = self.run(case, version, Path(folder))
+        return Row(case, self.version(case.tool, version), outcome)
 
     def run(self, case: Case, version: str, folder: Path) -> Outcome:
         """Runs a case with a version of its tool in a new folder."""
@@ -169,21 +176,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="run what CI runs; write nothing")
     parser.add_argument("--only", default="", help="run the cases that hold this text; write none")
+    parser.add_argument("--jobs", type=int, default=2, help="how many cases run at a time")
     wanted = parser.parse_args(arguments)
     cases = [case for case in CASES if case.quick or not wanted.quick]
     cases = [case for case in cases if wanted.only in f"{case.tool}: {case.what} {case.commands}"]
+    runs = [
+        (case, version)
+        for case in cases
+        for version in (case.versions[-1:] if wanted.quick else case.versions)
+    ]
     rows: list[Row] = []
     console = Console()
-    with bench() as ours:
-        for case in cases:
-            for wished in case.versions[-1:] if wanted.quick else case.versions:
-                version = ours.version(case.tool, wished)
-                console.print(f"{case.tool} {version}: {case.what} ...", highlight=False)
-                with tempfile.TemporaryDirectory(dir=ours.folder) as folder:
-                    outcome = ours.run(case, wished, Path(folder))
-                rows.append(Row(case, version, outcome))
-                if not outcome.expected:
-                    console.print(f"{outcome.said}expected: {case.gives}", markup=False)
+    with bench() as ours, ThreadPoolExecutor(wanted.jobs) as pool:
+        for row in pool.map(lambda run: ours.row(*run), runs):
+            rows.append(row)
+            told = f"{row.case.tool} {row.version}: {row.case.what}: {row.outcome.result}"
+            console.print(told, highlight=False, markup=False)
+            if not row.outcome.expected:
+                console.print(f"{row.outcome.said}expected: {row.case.gives}", markup=False)
     console.print(table(rows))
     wrong = sum(not row.outcome.expected for row in rows)
     console.print(f"{len(rows)} runs, {wrong} other than expected.", highlight=False)
