@@ -37,7 +37,7 @@ def test_uv_is_preferred(monkeypatch: pytest.MonkeyPatch, commands: list[list[st
     uv.replace("python", Path("x.whl"))
     assert commands[0][:2] == ["/bin/uv", "--project"]
     assert commands[0][3:5] == ["pip", "install"]
-    assert commands[0][-4:] == ["--no-deps", "--target", "there", "livekit-agents==1.8.9"]
+    assert commands[0][-4:] == ["--no-deps", "--target", "there", "livekit-agents===1.8.9"]
     assert commands[1][-4:] == ["python", "--no-deps", "--reinstall", "x.whl"]
 
 

@@ -18,7 +18,8 @@ from typer.core import TyperGroup
 
 from . import PATCH_NUMBER
 from .audit import Audit, audit_path, audit_python, audit_wheel, site_table
-from .console import Exit, Quiet, Release, err, fetch, out, scratch_folder, step
+from .check_command import check
+from .console import Exit, Quiet, Release, err, fetch, given, out, scratch_folder, step
 from .errors import CtxlockError
 from .explore_command import explore
 from .serve_command import serve
@@ -61,6 +62,7 @@ app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",  # else the lines of a paragraph break where the source breaks
     pretty_exceptions_enable=False,
     help="Builds and checks a livekit-agents whose realtime context updates do not overlap.",
     epilog=(
@@ -91,14 +93,18 @@ def _options(
 @app.command()
 def audit(
     path: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            metavar="[PATH]", help="An agent_activity.py, or a folder that holds livekit/agents."
+            metavar="PATH",
+            callback=given,
+            help="An agent_activity.py, or a folder that holds livekit/agents.",
         ),
     ] = None,
     python: Annotated[
         str | None,
-        typer.Option(metavar="EXE", help="Audit what this interpreter would import."),
+        typer.Option(
+            metavar="EXE", callback=given, help="Audit what this interpreter would import."
+        ),
     ] = None,
     wheel: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Audit a livekit-agents wheel.")
@@ -117,7 +123,7 @@ def audit(
     if sum(given is not None for given in (path, python, wheel)) > 1:
         raise typer.BadParameter("give one of PATH, --python and --wheel")
     if path is not None:
-        found = audit_path(path)
+        found = audit_path(Path(path))
     elif wheel is not None:
         found = audit_wheel(wheel)
     else:
@@ -189,6 +195,7 @@ def build(
     out.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
+app.command()(check)
 app.command()(verify)
 app.command()(explore)
 app.command()(serve)

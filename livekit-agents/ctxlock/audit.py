@@ -12,7 +12,7 @@ from pathlib import Path
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from rich.table import Table
 
-from .environment import inspect
+from .environment import inspect, interpreter_in
 from .errors import CtxlockError
 from .sites import Site, find_sites
 from .syntax import TARGET
@@ -69,6 +69,10 @@ def audit_path(path: Path) -> Audit:
         CtxlockError: There is no such file, or it is no Python file.
         NotUnderstood: It is none that the finder can follow.
     """
+    if (interpreter := interpreter_in(path)) is not None:
+        raise CtxlockError(
+            f"{path} is a virtual environment; name its interpreter: --python {interpreter}."
+        )
     file = path / TARGET if path.is_dir() else path
     if file.suffix == ".whl":
         raise CtxlockError(f"{file} is a wheel; name it with --wheel.")

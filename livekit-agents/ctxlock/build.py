@@ -34,6 +34,11 @@ class Overlay:
     version: Version
     sites: tuple[Site, ...]
 
+    @property
+    def sha256(self) -> str:
+        """The hash of the whole wheel."""
+        return _sha256(self.path.read_bytes())
+
 
 def build_overlay(upstream: Upstream, folder: Path) -> Overlay:
     """Patches `upstream` and writes the overlay wheel into `folder`.

@@ -29,13 +29,17 @@ __all__ = [
 
 Settings = Mapping[str, object] | None
 
+# How many patches after this one may lie beside the stock release that it is built from.
+_LATER = 8
+
 TREE = Path(__file__).resolve().parent.parent
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """Asks for the stock release, and not for an overlay wheel that satisfies it as well."""
     release = choose_release(config_settings, TREE)
-    overlays = [f"!={release}+ctxlock.{n}" for n in range(1, PATCH_NUMBER + 1)]
+    # `===` would say it for any patch number, and Poetry does not know it
+    overlays = [f"!={release}+ctxlock.{n}" for n in range(1, PATCH_NUMBER + _LATER + 1)]
     return [f"{NAME}{','.join([f'=={release}', *overlays])}"]
 
 

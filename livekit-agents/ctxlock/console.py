@@ -12,13 +12,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from .errors import CtxlockError
 from .installer import Installer
 from .release import NEWEST_VERIFIED, parse
 
 if TYPE_CHECKING:
     from .upstream import Upstream
 
-__all__ = ["Exit", "Quiet", "Release", "err", "fetch", "out", "progress", "scratch_folder", "step"]
+__all__ = [
+    "Exit",
+    "Quiet",
+    "Release",
+    "err",
+    "fetch",
+    "given",
+    "out",
+    "progress",
+    "release_number",
+    "scratch_folder",
+    "step",
+]
 
 out = Console()
 err = Console(stderr=True)
@@ -34,9 +47,31 @@ class Exit(IntEnum):
     FAILED = 3
 
 
+def given(text: str | None) -> str | None:
+    """Passes on what a user gave; that it is empty, as an unset variable is, is a wrong usage."""
+    if text == "":
+        raise typer.BadParameter("it is empty; leave it out, or say what is meant")
+    return text
+
+
+def release_number(text: str | None, option: typer.CallbackParam) -> str | None:
+    """Passes on the release that a user gave; that it is none is a wrong usage."""
+    if text is not None:
+        try:
+            parse(text, option.opts[0])
+        except CtxlockError as e:
+            raise typer.BadParameter(str(e)) from None
+    return text
+
+
 Release = Annotated[
     str | None,
-    typer.Option("--upstream", metavar="VERSION", help="The livekit-agents release to start from."),
+    typer.Option(
+        "--upstream",
+        metavar="VERSION",
+        callback=release_number,
+        help="The livekit-agents release to start from.",
+    ),
 ]
 
 

@@ -12,10 +12,14 @@ from pathlib import Path
 
 from .errors import CtxlockError
 
-__all__ = ["Environment", "inspect"]
+__all__ = ["Environment", "inspect", "interpreter_in"]
 
 _LOCATE = """
-import importlib.metadata, importlib.util, json, sys
+import json, sys
+if sys.version_info < (3, 8):
+    print(json.dumps({"old": ".".join(map(str, sys.version_info[:3]))}))
+    sys.exit()
+import importlib.metadata, importlib.util
 sys.path[:] = [p for p in sys.path if p]
 try:
     found = importlib.metadata.distribution("livekit-agents")
@@ -75,6 +79,11 @@ def inspect(python: str | None) -> Environment:
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         )
         found = json.loads(done.stdout)
+        if "old" in found:
+            raise CtxlockError(
+                f"{exe} is Python {found['old']}, on which no livekit-agents of 1.0.0 or later "
+                "runs; name the interpreter of your agent with --python."
+            )
         minor = tuple(found["python"])
     except OSError as e:
         raise CtxlockError(
@@ -97,10 +106,15 @@ def _interpreter(python: str) -> str:
     """Where the interpreter is, or the one in a virtual environment's folder; links are kept."""
     if not os.path.isdir(python):
         return os.path.abspath(shutil.which(python) or python)
-    for name in ("bin/python", "Scripts/python.exe"):
-        if (file := Path(python, name)).is_file():
-            return os.path.abspath(file)
+    if (inside := interpreter_in(Path(python))) is not None:
+        return str(inside)
     raise CtxlockError(
         f"{python} is a folder, and no virtual environment: it holds no bin/python; name the "
         "Python interpreter that runs your agent."
     )
+
+
+def interpreter_in(folder: Path) -> Path | None:
+    """The interpreter of the virtual environment `folder`; None if it is none."""
+    names = ("bin/python", "Scripts/python.exe")
+    return next((path for name in names if (path := folder.absolute() / name).is_file()), None)

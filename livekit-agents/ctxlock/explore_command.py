@@ -9,7 +9,17 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from .console import Exit, Quiet, Release, fetch, out, progress as console, scratch_folder, step
+from .console import (
+    Exit,
+    Quiet,
+    Release,
+    fetch,
+    out,
+    progress as console,
+    release_number,
+    scratch_folder,
+    step,
+)
 from .explore import REPLAY_IMPORT, Exploration
 from .installer import Installer
 from .release import parse
@@ -25,7 +35,11 @@ def explore(
     upstream: Release = None,
     stock: Annotated[
         str | None,
-        typer.Option(metavar="VERSION", help="Explore this release as published, unpatched."),
+        typer.Option(
+            metavar="VERSION",
+            callback=release_number,
+            help="Explore this release as published, unpatched.",
+        ),
     ] = None,
     depth: Annotated[
         int, typer.Option(min=2, max=4, help="How many operations overlap at most.")
@@ -88,7 +102,7 @@ def _environment(upstream: str | None, stock: str | None, scratch: Path) -> str:
         release = str(parse(stock, "--stock"))
         with step(f"Installing stock livekit-agents {release} with {installer.name}"):
             python = installer.make_environment(scratch / "environment")
-            installer.install(python, f"livekit-agents=={release}")
+            installer.install(python, f"livekit-agents==={release}")
         return python
     from .build import build_overlay
 
@@ -97,7 +111,7 @@ def _environment(upstream: str | None, stock: str | None, scratch: Path) -> str:
         wheel = build_overlay(original, scratch).path
     with step(f"Installing it with {installer.name}"):
         python = installer.make_environment(scratch / "environment")
-        installer.install(python, f"livekit-agents=={original.version}")
+        installer.install(python, f"livekit-agents==={original.version}")
         installer.replace(python, wheel)
     return python
 

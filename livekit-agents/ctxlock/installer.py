@@ -48,7 +48,8 @@ class Installer:
         """
         self._run(
             [*self._install(sys.executable), "--no-deps", "--target", str(folder)],
-            f"livekit-agents=={release}",
+            # three signs, lest a patched wheel from a folder or an index be taken for it
+            f"livekit-agents==={release}",
         )
 
     def make_environment(self, folder: Path) -> str:
