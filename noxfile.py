@@ -18,8 +18,8 @@ nox.options.default_venv_backend = "none"
 PYTHONS = ("3.10", "3.13")
 MINORS = tomlkit.parse(Path("tools/minors.toml").read_text(encoding="utf-8")).unwrap()
 CI_MINORS = [f"minors({release})" for release in ("1.0.23", "1.8.8", "1.8.9")]
-CI_SESSIONS = ["lint", "types", "patched_types", "tests", "explore", "matrix", "pythons"]
-nox.options.sessions = [*CI_SESSIONS, *CI_MINORS]
+CI_SESSIONS = ["lint", "types", "patched_types", "tests", "explore", "matrix", "some_installers"]
+nox.options.sessions = [*CI_SESSIONS, "pythons", *CI_MINORS]
 
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
@@ -113,6 +113,18 @@ def releases(session: nox.Session) -> None:
     session.run("python", "tools/sweep.py", *session.posargs)
 
 
+@nox.session
+def some_installers(session: nox.Session) -> None:
+    """What people do most with pip and uv, on a loopback index."""
+    session.run("python", "tools/installers.py", "--quick")
+
+
+@nox.session(default=False)
+def installers(session: nox.Session) -> None:
+    """All that people do with installers, and the page of docs/ about it; `-- --only TEXT`."""
+    session.run("python", "tools/installers.py", *session.posargs)
+
+
 @nox.session(default=False)
 @nox.parametrize("release", [nox.param(release, id=release) for release in ("1.8.8", "1.8.9")])
 def benchmarks(session: nox.Session, release: str) -> None:
@@ -198,6 +210,6 @@ def find_python(minor: str) -> str | None:
         found.append(on_path)
     for python in found:
         said = subprocess.run([python, "--version"], capture_output=True, text=True)
-        if said.returncode == 0 and f" {minor}." in said.stdout:
+        if said.returncode == 0 and f" {minor}." in said.stdout + said.stderr:
             return python
     return None

@@ -19,7 +19,13 @@ from typing import Any
 import pytest
 
 from ctxlock.races import clock  # noqa: F401  (before livekit.agents)
-from ctxlock.races.releases import Releases, has_full_scope, installed, is_patched
+from ctxlock.races.releases import (
+    ENGINE_SINCE,
+    Releases,
+    has_full_scope,
+    installed,
+    is_patched,
+)
 from ctxlock.races.verdict import LostUpdate
 
 BEYOND_THE_LOCK = "1.8.8"
@@ -31,9 +37,6 @@ WATCHDOG = 60.0
 PREFIXES = ("test_realtime_", "test_fake_realtime")
 
 VERSION = installed()
-
-ENGINE_SINCE = "1.6.10"
-"""The oldest release whose engine was tried with the scripted server and found to fit it."""
 
 
 def fails_on_stock(

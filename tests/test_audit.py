@@ -11,6 +11,7 @@ from activity import PUSH, guarded, locked, module
 from cli import run
 
 from ctxlock.syntax import TARGET
+from noxfile import find_python
 
 GUARDED = guarded(
     """\
@@ -221,7 +222,35 @@ def test_not_an_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "is not a Python interpreter that runs" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [["a.py", "--python", "b"], ["--bogus"], ["a.py", "b.py"]])
+@posix
+def test_a_virtual_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "bin").mkdir()
+    python = script(tmp_path / "bin" / "python", f'exec "{sys.executable}" "$@"')
+    assert run("audit", tmp_path) == 3
+    remedy = f"name its interpreter: --python {python}."
+    assert f"is a virtual environment; {remedy}" in capsys.readouterr().err
+    assert run("audit", "--python", tmp_path) == 0
+
+
+@pytest.mark.parametrize("minor", ["2.7", "3.6", "3.7"])
+def test_an_old_python(minor: str, capsys: pytest.CaptureFixture[str]) -> None:
+    python = find_python(minor)
+    if python is None:
+        pytest.skip(f"Python {minor} is not installed")
+    assert run("audit", "--python", python) == 3
+    assert f"is Python {minor}." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["a.py", "--python", "b"],
+        ["--bogus"],
+        ["a.py", "b.py"],
+        [""],
+        ["--python", ""],
+    ],
+)
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("audit", *arguments) == 2
     assert "Usage:" in capsys.readouterr().err

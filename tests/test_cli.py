@@ -6,43 +6,77 @@ import signal
 import subprocess
 import sys
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from cli import run
 
 from ctxlock import __main__ as command
+from ctxlock.comparison import Comparison, Outcome, Races
 from ctxlock.console import out
 from ctxlock.errors import CtxlockError
 from ctxlock.syntax import TARGET
-from ctxlock.verify import Comparison, Outcome, Races
 
 OVERLAY = "livekit_agents-1.8.9+ctxlock.1-py3-none-any.whl"
 STOCK = "livekit_agents-1.8.9-py3-none-any.whl"
 
 
+def races(column: str, version: str, verdict: str, detail: str = "") -> Races:
+    outcomes = {"a race": Outcome(verdict, detail), "another": Outcome("kept", "")}
+    return Races(column, version, outcomes)
+
+
 def comparison(stock: str, patched: str) -> Comparison:
     return Comparison(
-        Races("1.8.9", {"a race": Outcome(stock, "what\nhow"), "another": Outcome("kept", "")}),
-        Races("1.8.9+ctxlock.1", {"a race": Outcome(patched, ""), "another": Outcome("kept", "")}),
+        (
+            races("stock", "1.8.9", stock, "what\nhow"),
+            races("patched", "1.8.9+ctxlock.1", patched),
+        )
     )
 
 
-@pytest.mark.parametrize("name", ["audit", "diff", "build", "verify", "explore", "serve"])
+COMMANDS = ("audit", "diff", "build", "check", "verify", "explore", "serve")
+
+
+def unboxed(text: str) -> str:
+    """What stands in a box, on one line."""
+    return " ".join(text.replace("│", " ").split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_each_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(name, "--help") == 0
     assert "Exit codes:" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", ["audit", "check", "verify", "explore"])
+def test_help_fills_its_lines(name: str, width: int) -> None:
+    """A line of a paragraph ends where the next word would no longer fit."""
+    command = [sys.executable, "-m", "ctxlock", name, "--help"]
+    wide = {**os.environ, "COLUMNS": str(width)}
+    done = subprocess.run(command, env=wide, capture_output=True, text=True, check=True)
+    prose = done.stdout.partition("╭")[0].splitlines()
+    broken = [(line, after) for line, after in pairwise(prose) if line.strip() and after.strip()]
+    assert broken
+    for line, after in broken:
+        assert len(line.rstrip()) + 1 + len(after.split()[0]) >= width - 1, line
+
+
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--help") == 0
     printed = capsys.readouterr().out
-    assert all(name in printed for name in ("audit", "diff", "build", "verify", "Exit codes:"))
+    assert all(name in printed for name in (*COMMANDS, "Exit codes:"))
 
 
 @pytest.mark.parametrize("name", ["build", "verify"])
 def test_release_and_wheel_exclude_each_other(name: str) -> None:
     assert run(name, "--upstream", "1.8.9", "--wheel", "x.whl") == 2
+
+
+def test_an_own_environment_excludes_a_release() -> None:
+    assert run("verify", "--upstream", "1.8.9", "--python", "python") == 2
 
 
 def test_audit_needs_no_libcst() -> None:
@@ -62,8 +96,8 @@ def test_audit_needs_no_libcst() -> None:
 def test_no_such_release(
     name: str, release: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(name, "--upstream", release) == 3
-    assert said in capsys.readouterr().err
+    assert run(name, "--upstream", release) == 2
+    assert said in unboxed(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(
@@ -115,18 +149,21 @@ def test_verify_reports(
     assert "how" not in printed.split()
     assert run("verify", "--wheel", wheel, "--json") == code
     report = json.loads(capsys.readouterr().out)
-    assert report["format"] == 1
+    assert report["format"] == 2
     assert report["kept"] == (patched == "kept")
     assert [r["livekit_agents"] for r in report["runs"]] == ["1.8.9", "1.8.9+ctxlock.1"]
     assert report["runs"][0]["results"][0] == {
         "scenario": "a race",
+        "description": "",
         "outcome": stock,
         "detail": "what\nhow",
+        "events": [],
     }
 
 
 def test_verify_leaves_out_what_does_not_apply(capsys: pytest.CaptureFixture[str]) -> None:
-    out.print(comparison("not applicable", "not applicable").table())
+    (table,) = comparison("not applicable", "not applicable").tables()
+    out.print(table)
     printed = capsys.readouterr().out
     assert "another" in printed and "a race" not in printed
 
@@ -195,8 +232,9 @@ def test_build_from_a_wheel_and_verify_it(
     overlay = tmp_path / "new" / "dist" / OVERLAY
     assert capsys.readouterr().out.rstrip().endswith(f"livekit-agents @ {overlay.as_uri()}")
     assert run("audit", "--wheel", overlay) == 0
+    assert run("check", overlay, "--wheel", stock_wheel) == 0
     assert run("build", "--wheel", overlay, "-o", tmp_path) == 3
-    assert "is patched already" in capsys.readouterr().err
+    assert "give the stock wheel of livekit-agents 1.8.9" in capsys.readouterr().err
     assert run("verify", "--wheel", overlay) == 0
     assert "the patched release kept every" in " ".join(capsys.readouterr().out.split())
 
@@ -240,7 +278,7 @@ def test_unknown_release(
     assert run(name, "--upstream", "1.8.999") == 3
     captured = capsys.readouterr()
     assert (
-        "livekit-agents==1.8.999 could not be installed; check the release number" in captured.err
+        "livekit-agents===1.8.999 could not be installed; check the release number" in captured.err
     )
     assert captured.out == ""
     assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -15,11 +16,14 @@ from packages import assert_valid, contents
 from packaging.utils import parse_wheel_filename
 
 from ctxlock import PATCH_NUMBER
-from ctxlock.build import PROVENANCE
+from ctxlock.build import PROVENANCE, build_overlay
 from ctxlock.buildapi import TREE
+from ctxlock.installer import Installer
 from ctxlock.patch import patch_source
 from ctxlock.release import NEWEST_VERIFIED, VARIABLE
 from ctxlock.syntax import TARGET
+from ctxlock.upstream import read_installed
+from noxfile import find_python
 
 pytestmark = [
     pytest.mark.network,
@@ -56,24 +60,26 @@ class Frontends:
         assert done.returncode == 0, done.stderr
         return done.stderr
 
-    def uv(self, source: Path, *more: str, **variables: str) -> Path:
+    def uv(
+        self, source: Path, *more: str | Path, base: str = sys.executable, **variables: str
+    ) -> Path:
         """What `uv build` builds."""
         out = self.new_folder()
-        self.succeed("uv", "build", "-p", sys.executable, source, "-o", out, *more, **variables)
+        self.succeed("uv", "build", "-p", base, source, "-o", out, *more, **variables)
         return self._only(out)
 
-    def pip(self, source: Path | str, *more: str) -> Path:
+    def pip(self, source: Path | str, *more: str | Path, python: Path | None = None) -> Path:
         """The wheel that `pip wheel` builds."""
         out = self.new_folder()
         # pip caches no wheel that it builds from a folder, a file or a branch
-        pip = (self.python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", out)
+        pip = (python or self.python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", out)
         self.succeed(*pip, *more, source)
         return self._only(out)
 
-    def environment(self, *requirements: str | Path) -> Path:
+    def environment(self, *requirements: str | Path, base: str = sys.executable) -> Path:
         """The interpreter of a new environment that has `requirements`."""
         folder = self.new_folder()
-        self.succeed("uv", "venv", "-q", "-p", sys.executable, folder)
+        self.succeed("uv", "venv", "-q", "-p", base, folder)
         python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         self.succeed("uv", "pip", "install", "-q", "-p", python, *requirements)
         return python
@@ -86,6 +92,11 @@ class Frontends:
     def _only(folder: Path) -> Path:
         (built,) = (path for path in folder.iterdir() if path.name != ".gitignore")
         return built
+
+
+def sha256(file: Path) -> str:
+    """The hash of a file."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +172,38 @@ def test_pip_builds_the_same_from_git(frontends: Frontends, wheel: Path) -> None
     frontends.succeed(*git, "commit", "-q", "-m", "Everything")
     again = frontends.pip(f"git+{repository.as_uri()}#subdirectory={TREE.name}")
     assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
+
+
+@pytest.mark.parametrize("minor", ["3.10", "3.11", "3.12", "3.13", "3.14"])
+def test_every_python_builds_the_same(
+    frontends: Frontends, wheel: Path, sdist: Path, minor: str
+) -> None:
+    """Whatever zlib it links; wheel and source distribution."""
+    base = find_python(minor)
+    if base is None:
+        pytest.skip(f"Python {minor} is not installed")
+    expected = {built.name: sha256(built) for built in (wheel, sdist)}
+    source = frontends.uv(TREE, "--sdist", base=base)
+    made = [source, frontends.uv(TREE, "--wheel", base=base)]
+    made.append(frontends.pip(source, python=frontends.environment("pip", base=base)))
+    assert [(built.name, sha256(built)) for built in made] == [
+        (name, expected[name]) for name in (sdist.name, wheel.name, wheel.name)
+    ]
+
+
+@pytest.mark.parametrize("patch", [PATCH_NUMBER, PATCH_NUMBER + 8])
+def test_overlays_beside_the_stock_release(
+    frontends: Frontends, wheel: Path, patch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of patched wheels, even of later patches, is not what a build starts from."""
+    stock, folder = frontends.new_folder(), frontends.new_folder()
+    Installer().fetch(str(NEWEST_VERIFIED), stock)
+    monkeypatch.setattr("ctxlock.release.PATCH_NUMBER", patch)
+    overlay = build_overlay(read_installed([str(stock)]), folder)
+    assert str(overlay.version).endswith(f".{patch}")
+    by_pip = frontends.pip(TREE, "--find-links", folder)
+    by_uv = frontends.uv(TREE, "--wheel", "--find-links", folder)
+    assert sha256(by_pip) == sha256(by_uv) == sha256(wheel)
 
 
 def test_a_setting_and_the_variable_choose_the_release(frontends: Frontends) -> None:

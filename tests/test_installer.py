@@ -35,8 +35,9 @@ def test_uv_is_preferred(monkeypatch: pytest.MonkeyPatch, commands: list[list[st
     assert uv.name == "uv"
     uv.fetch("1.8.9", Path("there"))
     uv.replace("python", Path("x.whl"))
-    assert commands[0][:3] == ["/bin/uv", "pip", "install"]
-    assert commands[0][-4:] == ["--no-deps", "--target", "there", "livekit-agents==1.8.9"]
+    assert commands[0][:2] == ["/bin/uv", "--project"]
+    assert commands[0][3:5] == ["pip", "install"]
+    assert commands[0][-4:] == ["--no-deps", "--target", "there", "livekit-agents===1.8.9"]
     assert commands[1][-4:] == ["python", "--no-deps", "--reinstall", "x.whl"]
 
 
@@ -49,6 +50,17 @@ def test_pip_without_uv(monkeypatch: pytest.MonkeyPatch, commands: list[list[str
     assert commands[0][1:] == ["-m", "venv", "there"]
     assert commands[1][:4] == [python, "-m", "pip", "install"]
     assert commands[2][-3:] == ["--no-deps", "--force-reinstall", "x.whl"]
+
+
+@pytest.mark.network
+def test_a_project_has_no_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its constraints are not taken over; what its user names is still found from its folder."""
+    text = '[project]\nname = "x"\nversion = "1"\n'
+    text += '[tool.uv]\nconstraint-dependencies = ["livekit-agents<1.8.8"]\n'
+    (tmp_path / "pyproject.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    Installer().fetch("1.8.8", Path("there"))
+    assert (tmp_path / "there" / "livekit" / "agents").is_dir()
 
 
 def test_neither(monkeypatch: pytest.MonkeyPatch) -> None:

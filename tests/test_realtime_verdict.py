@@ -24,8 +24,12 @@ async def test_passes_what_is_right() -> None:
 @pytest.mark.parametrize(
     ("expected", "said"),
     [
-        ({"kept": ['user "c"']}, 'user "c" is missing'),
-        ({"gone": ["A"]}, "the deleted item A is back"),
+        ({"kept": ['user "c"']}, 'user "c" is lost[.]'),
+        (
+            {"kept": ['user "c"'], "local": context(A, B, C)},
+            '^user "c" is lost, though the agent has it[.]',
+        ),
+        ({"gone": ["A"]}, 'user "a" is back, though it was deleted'),
         ({"local": context(A)}, 'only the model has user "b"'),
         ({"local": context(A, B, C)}, 'only the agent has user "c"'),
         ({"local": context(B, A)}, "order is another"),

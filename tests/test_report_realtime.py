@@ -36,8 +36,8 @@ def test_report_of_the_installed_release() -> None:
     )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert list(report) == ["format", "livekit_agents", "results"]
-    assert (report["format"], report["livekit_agents"]) == (1, VERSION)
+    assert list(report) == ["format", "livekit_agents", "provider", "results"]
+    assert (report["format"], report["livekit_agents"]) == (2, VERSION)
     found = {result["scenario"]: result["outcome"] for result in report["results"]}
     assert found == {scenario.name: expected_outcome(scenario) for scenario in SCENARIOS}
     assert list(found) == sorted(found)

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
+import struct
 import tarfile
+import zlib
 from email.parser import BytesParser
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
@@ -90,6 +93,20 @@ def test_two_are_identical(tmp_path: Path, sdist: Path) -> None:
     assert sdist.read_bytes()[3:8] == bytes(5)
 
 
+def test_no_byte_is_left_to_zlib(sdist: Path) -> None:
+    """Each block is stored, and all but the last are as long as can be."""
+    packed, place = sdist.read_bytes(), 10
+    sizes: list[int] = []
+    while place < len(packed) - 8:
+        last, size = struct.unpack_from("<BH", packed, place)
+        place += 5 + size
+        sizes.append(size)
+        assert last == (place == len(packed) - 8)  # and the bits that say how it is packed are 0
+    assert len(sizes) > 1
+    assert set(sizes[:-1]) == {0xFFFF}
+    assert gzip.decompress(packed)[:100].startswith(ROOT.encode())
+
+
 def test_one_made_of_itself_is_identical(tmp_path: Path, sdist: Path) -> None:
     tree = unpack(sdist, tmp_path)
     bound = choose_release(None, tree)
@@ -124,7 +141,7 @@ def test_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     def fail(*_: object) -> NoReturn:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(tarfile.TarFile, "addfile", fail)
+    monkeypatch.setattr(zlib, "crc32", fail)  # asked for at the very end
     with pytest.raises(CtxlockError, match=os.strerror(errno.ENOSPC)):
         write_sdist(TREE, VERSION, tmp_path)
     assert not list(tmp_path.iterdir())

@@ -121,12 +121,17 @@ def test_an_overlay_or_a_build_of_ones_own(tmp_path: Path, version: str) -> None
     files = release(version)
     expected = (
         f"livekit-agents {version} is patched already, or a build of somebody's own; the patch is "
-        "made from the stock release 1.8.4. Build with isolation, or install that first."
+        "made from the stock release 1.8.4. Build with isolation, or install that first; if an "
+        "installer took this one for it, let it search no folder or index of patched ones."
     )
     assert refusal(install(tmp_path / "site", files)) == expected
+    wheel = write_wheel(tmp_path / "a.whl", files)
     with pytest.raises(CtxlockError) as refused:
-        read_wheel(write_wheel(tmp_path / "a.whl", files))
-    assert str(refused.value) == expected
+        read_wheel(wheel)
+    assert str(refused.value) == (
+        f"{wheel} is a patched wheel, or one of somebody's own making ({version}); give the stock "
+        "wheel of livekit-agents 1.8.4."
+    )
 
 
 @pytest.mark.parametrize("version", ["0.12.20", "1.0.0rc9"])
@@ -245,6 +250,16 @@ def test_paths_that_lead_elsewhere(tmp_path: Path, path: str, slash: str) -> Non
     wheel = write_wheel(tmp_path / "a.whl", {written: b"x", **files}, listed)
     with pytest.raises(CtxlockError, match="is no plain path inside site-packages"):
         read_wheel(wheel)
+
+
+@pytest.mark.parametrize("other", ["livekit/agents/VERSION.py", "LiveKit/agents/version.py"])
+def test_paths_that_differ_in_case_only(tmp_path: Path, other: str) -> None:
+    """One would be written over the other where case does not count."""
+    files = {**release(), other: b"x"}
+    said = f"{other} differs from livekit/agents/version.py in upper and lower case only"
+    assert problems(install(tmp_path / "site", files)) == [said]
+    with pytest.raises(CtxlockError, match=said):
+        read_wheel(write_wheel(tmp_path / "a.whl", files))
 
 
 def test_a_folder_of_package_data_may_be_called_anything(tmp_path: Path) -> None:

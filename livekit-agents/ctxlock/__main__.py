@@ -2,30 +2,68 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
+from typer.core import TyperGroup
 
 from . import PATCH_NUMBER
 from .audit import Audit, audit_path, audit_python, audit_wheel, site_table
-from .console import Exit, Release, ScopeOption, err, fetch, out, scratch_folder, step
+from .check_command import check
+from .console import Exit, Quiet, Release, ScopeOption, err, fetch, given, out, scratch_folder, step
 from .errors import CtxlockError
 from .explore_command import explore
 from .release import DEFAULT_SCOPE
 from .serve_command import serve
 from .syntax import TARGET
+from .verify_command import verify
 
-if TYPE_CHECKING:
-    from .verify import Comparison
+TRACEBACK = "CTXLOCK_TRACEBACK"
+"""The environment variable that asks for the traceback of what nobody foresaw."""
+
+
+class _ReaderGone(Exception):
+    """Whoever read what is printed has stopped."""
+
+
+class _Commands(TyperGroup):
+    """Typer itself would exit with 1 then, which means harm here."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        with _reader_gone():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _reader_gone():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _reader_gone() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise _ReaderGone from None
+    except SystemExit as e:
+        if e.code == 1:  # rich's way to end then; typer's own exits are no SystemExit yet
+            raise _ReaderGone from None
+        raise
+
 
 app = typer.Typer(
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",  # else the lines of a paragraph break where the source breaks
     pretty_exceptions_enable=False,
     help="Builds and checks a livekit-agents whose realtime context updates do not overlap.",
     epilog=(
@@ -56,14 +94,18 @@ def _options(
 @app.command()
 def audit(
     path: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
-            metavar="[PATH]", help="An agent_activity.py, or a folder that holds livekit/agents."
+            metavar="PATH",
+            callback=given,
+            help="An agent_activity.py, or a folder that holds livekit/agents.",
         ),
     ] = None,
     python: Annotated[
         str | None,
-        typer.Option(metavar="EXE", help="Audit what this interpreter would import."),
+        typer.Option(
+            metavar="EXE", callback=given, help="Audit what this interpreter would import."
+        ),
     ] = None,
     wheel: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Audit a livekit-agents wheel.")
@@ -82,7 +124,7 @@ def audit(
     if sum(given is not None for given in (path, python, wheel)) > 1:
         raise typer.BadParameter("give one of PATH, --python and --wheel")
     if path is not None:
-        found = audit_path(path)
+        found = audit_path(Path(path))
     elif wheel is not None:
         found = audit_wheel(wheel)
     else:
@@ -108,7 +150,9 @@ def _print_audit(found: Audit) -> None:
 
 
 @app.command()
-def diff(upstream: Release = None, scope: ScopeOption = DEFAULT_SCOPE) -> None:
+def diff(
+    upstream: Release = None, scope: ScopeOption = DEFAULT_SCOPE, quiet: Quiet = False
+) -> None:
     """Print what the patch changes, as a unified diff against the stock release.
 
     It is made on the spot from the published release. In site-packages, `git apply` takes it.
@@ -136,6 +180,7 @@ def build(
         Path, typer.Option("-o", "--output", metavar="DIR", help="Where the wheel goes.")
     ] = Path("dist"),
     scope: ScopeOption = DEFAULT_SCOPE,
+    quiet: Quiet = False,
 ) -> None:
     """Build the patched wheel and print its sites and its line for a requirements file.
 
@@ -156,66 +201,8 @@ def build(
     out.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
-@app.command()
-def verify(
-    upstream: Release = None,
-    wheel: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Verify this patched wheel, and build none."),
-    ] = None,
-    scope: ScopeOption = DEFAULT_SCOPE,
-    details: Annotated[
-        bool, typer.Option("--details", help="Show every push of a race that went wrong.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, sorted, versioned.")] = False,
-) -> None:
-    """Run the races on a stock release and on the patched one, side by side.
-
-    Each race makes two updates of the realtime context overlap, in a real AgentSession over a fake
-    provider that holds its acknowledgements. It happens in a temporary environment, in which only
-    the livekit-agents wheel is exchanged between the two runs; yours is not touched.
-
-    Exit codes: 0 the patched release kept every item, 1 it did not, 2 wrong usage,
-    3 the races could not run, or the stock release lost nothing, so that they show nothing.
-    """
-    from .verify import compare, overlay_base
-
-    if upstream is not None and wheel is not None:
-        raise typer.BadParameter("give one of --upstream and --wheel")
-    with scratch_folder() as scratch:
-        if wheel is not None:
-            release = overlay_base(wheel)
-        else:
-            from .build import build_overlay
-
-            stock = fetch(upstream, scratch / "stock")
-            release = str(stock.version)
-            with step("Patching it"):
-                wheel = build_overlay(stock, scratch, scope).path
-        comparison = compare(release, wheel, scratch, step)
-    if json:
-        print(comparison.as_json())
-    else:
-        out.print(comparison.table())
-        for explanation in comparison.explanations(details):
-            out.print(explanation, soft_wrap=True, highlight=False, markup=False)
-        _print_verdict(comparison)
-    if not comparison.kept:
-        raise typer.Exit(Exit.HARM)
-    raise typer.Exit(Exit.WELL if comparison.telling else Exit.FAILED)
-
-
-def _print_verdict(comparison: Comparison) -> None:
-    races = sum(o.verdict != "not applicable" for o in comparison.stock.outcomes.values())
-    stock = f"Stock lost items, or crashed, in {comparison.stock.harmed} of {races} races;"
-    if not comparison.kept:
-        out.print(stock, "the patched release did not keep every item either.", style="red")
-    elif comparison.telling:
-        out.print(stock, "the patched release kept every item.", style="green")
-    else:
-        out.print("Stock lost nothing either: this shows nothing.", style="yellow")
-
-
+app.command()(check)
+app.command()(verify)
 app.command()(explore)
 app.command()(serve)
 
@@ -225,10 +212,34 @@ def main() -> None:
     # as at an interrupt, what is temporary is cleared away
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except CtxlockError as e:
-        err.print(Text.assemble(("ctxlock: ", "bold red"), str(e)), soft_wrap=True)
+        _fail(str(e))
+    except (_ReaderGone, BrokenPipeError):
+        _abandon_output()
         sys.exit(Exit.FAILED)
+    except Exception as e:
+        if os.environ.get(TRACEBACK):
+            traceback.print_exc()
+        told = " ".join(f"{type(e).__name__}: {e}".split()).rstrip(".:")
+        if isinstance(e, OSError):
+            _abandon_output()
+        _fail(f"It ended in {told}, which nobody foresaw; set {TRACEBACK}=1 to see where.")
+
+
+def _fail(sentence: str) -> None:
+    with suppress(OSError):
+        err.print(Text.assemble(("ctxlock: ", "bold red"), sentence), soft_wrap=True)
+    sys.exit(Exit.FAILED)
+
+
+def _abandon_output() -> None:
+    """Sends what is left in the buffer nowhere; else Python would fail again at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -14,6 +12,7 @@ from pathlib import Path
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from rich.table import Table
 
+from .environment import inspect, interpreter_in
 from .errors import CtxlockError
 from .sites import Site, find_sites
 from .syntax import TARGET
@@ -22,21 +21,6 @@ __all__ = ["Audit", "audit_path", "audit_python", "audit_wheel", "site_table"]
 
 FORMAT = 1
 """Version of the JSON; raised when a key changes its meaning or goes."""
-
-_LOCATE = """
-import importlib.metadata, importlib.util, json, sys
-sys.path[:] = [p for p in sys.path if p]
-try:
-    version = importlib.metadata.version("livekit-agents")
-except importlib.metadata.PackageNotFoundError:
-    version = None
-try:
-    spec = importlib.util.find_spec("livekit.agents")
-except ModuleNotFoundError:
-    spec = None
-folders = list(spec.submodule_search_locations or ()) if spec else []
-print(json.dumps({"version": version, "folder": folders[0] if folders else None}))
-"""
 
 
 @dataclass(frozen=True)
@@ -85,6 +69,10 @@ def audit_path(path: Path) -> Audit:
         CtxlockError: There is no such file, or it is no Python file.
         NotUnderstood: It is none that the finder can follow.
     """
+    if (interpreter := interpreter_in(path)) is not None:
+        raise CtxlockError(
+            f"{path} is a virtual environment; name its interpreter: --python {interpreter}."
+        )
     file = path / TARGET if path.is_dir() else path
     if file.suffix == ".whl":
         raise CtxlockError(f"{file} is a wheel; name it with --wheel.")
@@ -129,31 +117,20 @@ def audit_python(python: str | None) -> Audit:
     """Audits the livekit-agents that an interpreter would import; without importing it.
 
     Args:
-        python: The interpreter; by default the one that runs this.
+        python: The interpreter, or its virtual environment; by default the one that runs this.
 
     Raises:
         CtxlockError: It does not run, or has no livekit-agents.
         NotUnderstood: The file it has is none that the finder can follow.
     """
-    exe = python or sys.executable
-    try:
-        done = subprocess.run([exe, "-c", _LOCATE], capture_output=True, text=True, check=True)
-        found = json.loads(done.stdout)
-    except OSError as e:
-        raise CtxlockError(f"{exe} could not be started: {e.strerror}.") from None
-    except (subprocess.CalledProcessError, ValueError):
-        raise CtxlockError(f"{exe} is not a Python interpreter that runs.") from None
-    if found["folder"] is None:
-        raise CtxlockError(
-            f"{exe} has no livekit-agents; name the interpreter of your agent with --python."
-        )
-    file = Path(found["folder"], "voice", "agent_activity.py")
+    found = inspect(python)
+    file = found.folder / "voice" / "agent_activity.py"
     if not file.is_file():
         raise CtxlockError(
-            f"{exe} has livekit-agents {found['version']}, which is too old to hold the realtime "
-            "sites; they came with 1.0.0."
+            f"{found.python} has livekit-agents {found.version}, which is too old to hold the "
+            "realtime sites; they came with 1.0.0."
         )
-    return Audit(found["version"], str(file), find_sites(file.read_bytes(), str(file)))
+    return Audit(found.version, str(file), find_sites(file.read_bytes(), str(file)))
 
 
 def site_table(sites: Sequence[Site]) -> Table:

@@ -35,6 +35,11 @@ class Overlay:
     version: Version
     sites: tuple[Site, ...]
 
+    @property
+    def sha256(self) -> str:
+        """The hash of the whole wheel."""
+        return _sha256(self.path.read_bytes())
+
 
 def build_overlay(upstream: Upstream, folder: Path, scope: Scope = DEFAULT_SCOPE) -> Overlay:
     """Patches `upstream` and writes the overlay wheel into `folder`.

@@ -12,16 +12,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from .errors import CtxlockError
 from .installer import Installer
 from .release import NEWEST_VERIFIED, Scope, parse
 
 if TYPE_CHECKING:
     from .upstream import Upstream
 
-__all__ = ["Exit", "Release", "ScopeOption", "err", "fetch", "out", "scratch_folder", "step"]
+__all__ = [
+    "Exit",
+    "Quiet",
+    "Release",
+    "ScopeOption",
+    "err",
+    "fetch",
+    "given",
+    "out",
+    "progress",
+    "release_number",
+    "scratch_folder",
+    "step",
+]
 
 out = Console()
 err = Console(stderr=True)
+progress = Console(stderr=True)
+"""As `err`, for what ``--quiet`` silences."""
 
 
 class Exit(IntEnum):
@@ -32,9 +48,41 @@ class Exit(IntEnum):
     FAILED = 3
 
 
+def given(text: str | None) -> str | None:
+    """Passes on what a user gave; that it is empty, as an unset variable is, is a wrong usage."""
+    if text == "":
+        raise typer.BadParameter("it is empty; leave it out, or say what is meant")
+    return text
+
+
+def release_number(text: str | None, option: typer.CallbackParam) -> str | None:
+    """Passes on the release that a user gave; that it is none is a wrong usage."""
+    if text is not None:
+        try:
+            parse(text, option.opts[0])
+        except CtxlockError as e:
+            raise typer.BadParameter(str(e)) from None
+    return text
+
+
 Release = Annotated[
     str | None,
-    typer.Option("--upstream", metavar="VERSION", help="The livekit-agents release to start from."),
+    typer.Option(
+        "--upstream",
+        metavar="VERSION",
+        callback=release_number,
+        help="The livekit-agents release to start from.",
+    ),
+]
+
+
+def _silence(quiet: bool) -> bool:
+    progress.quiet = quiet
+    return quiet
+
+
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", callback=_silence, help="Show no progress on stderr.")
 ]
 
 
@@ -56,9 +104,9 @@ def scratch_folder() -> Iterator[Path]:
 @contextmanager
 def step(what: str) -> Iterator[Callable[[str], None]]:
     """Shows on stderr that a step is under way; yields a function that says how far it is."""
-    if not err.is_terminal:
-        err.print(f"{what} ...", highlight=False, soft_wrap=True)
-    with err.status(f"{what} ...") as status:
+    if not progress.is_terminal:
+        progress.print(f"{what} ...", highlight=False, soft_wrap=True)
+    with progress.status(f"{what} ...") as status:
         yield lambda detail: status.update(f"{what}: {detail}")
 
 

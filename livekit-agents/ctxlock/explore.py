@@ -12,6 +12,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from .runner import read_report
+
 __all__ = ["REPLAY_IMPORT", "Exploration"]
 
 _SIZES = {2: "pairs", 3: "triples"}
@@ -29,7 +31,7 @@ class Exploration:
     @classmethod
     def parse(cls, printed: str) -> Exploration:
         """Reads what the exploration printed."""
-        return cls(json.loads(printed))
+        return cls(read_report(printed))
 
     @property
     def schedules(self) -> int:

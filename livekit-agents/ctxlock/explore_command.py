@@ -9,7 +9,18 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from .console import Exit, Release, ScopeOption, err, fetch, out, scratch_folder, step
+from .console import (
+    Exit,
+    Quiet,
+    Release,
+    ScopeOption,
+    fetch,
+    out,
+    progress as console,
+    release_number,
+    scratch_folder,
+    step,
+)
 from .explore import REPLAY_IMPORT, Exploration
 from .installer import Installer
 from .release import DEFAULT_SCOPE, Scope, parse
@@ -25,7 +36,11 @@ def explore(
     upstream: Release = None,
     stock: Annotated[
         str | None,
-        typer.Option(metavar="VERSION", help="Explore this release as published, unpatched."),
+        typer.Option(
+            metavar="VERSION",
+            callback=release_number,
+            help="Explore this release as published, unpatched.",
+        ),
     ] = None,
     scope: ScopeOption = DEFAULT_SCOPE,
     depth: Annotated[
@@ -41,6 +56,7 @@ def explore(
         int, typer.Option(min=1, help="Schedules of one group, beyond which it is unknown.")
     ] = 20_000,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, sorted, versioned.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run every schedule of overlapping updates, and judge each.
 
@@ -88,7 +104,7 @@ def _environment(upstream: str | None, stock: str | None, scope: Scope, scratch:
         release = str(parse(stock, "--stock"))
         with step(f"Installing stock livekit-agents {release} with {installer.name}"):
             python = installer.make_environment(scratch / "environment")
-            installer.install(python, f"livekit-agents=={release}")
+            installer.install(python, f"livekit-agents==={release}")
         return python
     from .build import build_overlay
 
@@ -97,7 +113,7 @@ def _environment(upstream: str | None, stock: str | None, scope: Scope, scratch:
         wheel = build_overlay(original, scratch, scope).path
     with step(f"Installing it with {installer.name}"):
         python = installer.make_environment(scratch / "environment")
-        installer.install(python, f"livekit-agents=={original.version}")
+        installer.install(python, f"livekit-agents==={original.version}")
         installer.replace(python, wheel)
     return python
 
@@ -110,9 +126,11 @@ def _run(python: str, scratch: Path, command: list[str]) -> str:
         TextColumn("groups, {task.fields[schedules]} schedules"),
         TimeElapsedColumn(),
     )
-    if not err.is_terminal:
-        err.print("Exploring ...", highlight=False)
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+    if not console.is_terminal:
+        console.print("Exploring ...", highlight=False)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
         bar = progress.add_task("Exploring", total=None, schedules="0")
 
         def on_line(line: str) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -47,7 +48,8 @@ class Installer:
         """
         self._run(
             [*self._install(sys.executable), "--no-deps", "--target", str(folder)],
-            f"livekit-agents=={release}",
+            # three signs, lest a patched wheel from a folder or an index be taken for it
+            f"livekit-agents==={release}",
         )
 
     def make_environment(self, folder: Path) -> str:
@@ -86,7 +88,13 @@ class Installer:
 
     def _run(self, command: Sequence[str], subject: str) -> None:
         try:
-            done = subprocess.run([*command, subject], capture_output=True, text=True)
+            with tempfile.TemporaryDirectory(prefix="ctxlock-") as empty:
+                # else uv takes over what the project says in whose folder its user happens to be,
+                # its constraints, say; relative paths still count from there
+                project = ["--project", empty] if self._uv else []
+                done = subprocess.run(
+                    [command[0], *project, *command[1:], subject], capture_output=True, text=True
+                )
         except OSError as e:
             raise CtxlockError(f"{command[0]} could not be started: {e}.") from None
         if done.returncode == 0:
@@ -97,7 +105,8 @@ class Installer:
         if any(word in done.stderr.lower() for word in _UNREACHABLE):
             raise CtxlockError(
                 f"The package index could not be reached for {subject}; check the network and "
-                f"{self.name}'s settings, then try again. {self.name} said: {said}"
+                f"{self.name}'s own settings (a project's do not count here), then try again. "
+                f"{self.name} said: {said}"
             )
         raise CtxlockError(
             f"{subject} could not be installed; check the release number and that it is offered "

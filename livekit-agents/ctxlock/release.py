@@ -18,6 +18,7 @@ from .errors import CtxlockError
 __all__ = [
     "DEFAULT_SCOPE",
     "NEWEST_VERIFIED",
+    "OLDEST",
     "SETTING",
     "VARIABLE",
     "Scope",
@@ -27,6 +28,8 @@ __all__ = [
     "overlay_versions",
     "parse",
     "parse_scope",
+    "public",
+    "scope_of",
     "warn_if_unverified",
 ]
 
@@ -45,6 +48,9 @@ Scope = Literal["lock", "full"]
 """`lock`: the lock alone. `full`: also what an overlap can lose without it; adds a module."""
 
 DEFAULT_SCOPE: Scope = "lock"
+
+_LATER = 8
+"""How many patches after this one are thought of."""
 
 
 def choose_release(settings: Mapping[str, object] | None, tree: Path) -> Version:
@@ -88,7 +94,7 @@ def choose_scope(settings: Mapping[str, object] | None, tree: Path) -> Scope:
     elif variable := os.environ.get(SCOPE_VARIABLE):
         wish = parse_scope(variable, SCOPE_VARIABLE)
     version = _bound_version(tree / "PKG-INFO")
-    bound = None if version is None else _scope_of(version)
+    bound = None if version is None else scope_of(version)
     if bound is not None and wish is not None and wish != bound:
         raise CtxlockError(
             f"The scope {wish} is asked for, but this source distribution is made for {bound}; "
@@ -156,20 +162,32 @@ def parse(text: object, source: str) -> Version:
     return release
 
 
-def overlay_version(release: Version, scope: Scope) -> Version:
+def overlay_version(release: Version, scope: Scope = DEFAULT_SCOPE) -> Version:
     """The version of the overlay wheel that is built from `release`."""
     label = f"ctxlock.{PATCH_NUMBER}"
     return Version(f"{release}+{label}.full" if scope == "full" else f"{release}+{label}")
 
 
 def overlay_versions(release: Version) -> list[Version]:
-    """The versions of all overlay wheels of `release`, of this patch and of earlier ones."""
-    labels = (f"ctxlock.{n}" for n in range(1, PATCH_NUMBER + 1))
+    """The versions of the overlay wheels of `release`: of this patch, earlier ones and some later.
+
+    They may lie beside the stock release that is to be patched.
+    """
+    labels = (f"ctxlock.{n}" for n in range(1, PATCH_NUMBER + _LATER + 1))
     return [Version(f"{release}+{label}{end}") for label in labels for end in ("", ".full")]
 
 
-def _scope_of(version: Version) -> Scope:
+def scope_of(version: Version) -> Scope:
+    """The scope of an overlay wheel of that version."""
     return "full" if (version.local or "").endswith(".full") else "lock"
+
+
+def public(text: str) -> Version:
+    """An installed version without its local label; one that is none counts as the oldest."""
+    try:
+        return Version(Version(text).public)
+    except InvalidVersion:
+        return Version("0")
 
 
 def _wish(settings: Mapping[str, object]) -> tuple[Version | None, str]:

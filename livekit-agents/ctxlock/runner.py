@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from .errors import CtxlockError
 
-__all__ = ["run_module"]
+__all__ = ["read_report", "run_module"]
 
 
 def run_module(
-    python: str, scratch: Path, command: Sequence[str], on_line: Callable[[str], None]
+    python: str,
+    scratch: Path,
+    command: Sequence[str],
+    on_line: Callable[[str], None],
+    paths: Sequence[str] = (),
 ) -> str:
     """Runs a module of the races on the livekit-agents that `python` imports.
 
     Args:
         python: An interpreter that has livekit-agents; this tool need not be installed there.
-        scratch: A folder for a copy of the races, the only thing added to the module path.
+        scratch: A folder for a copy of the races, the first thing on the module path.
         command: The module and its arguments.
         on_line: Called with each line of progress.
+        paths: What else to put on the module path, in front of the interpreter's own.
 
     Returns:
         What it printed.
@@ -44,7 +51,11 @@ def run_module(
         subprocess.Popen(
             [python, "-m", *command],
             cwd=scratch,
-            env={**os.environ, "PYTHONPATH": str(scratch)},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(scratch), *paths]),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
             stdout=printed,
             stderr=subprocess.PIPE,
             text=True,
@@ -64,5 +75,27 @@ def run_module(
         text = printed.read()
     if process.returncode != 0:
         last = next((line for line in reversed(said) if line), "they said nothing")
-        raise CtxlockError(f"The races could not run with {python}: {last}")
+        raise CtxlockError(
+            f"The races could not run with {python}: {last.rstrip('.')}; see that it can import "
+            "livekit.agents, and reinstall that if not."
+        )
     return text
+
+
+def read_report(printed: str) -> dict[str, Any]:
+    """Reads what a module of the races printed.
+
+    Raises:
+        CtxlockError: It is no report: something else in that environment prints, too.
+    """
+    try:
+        report = json.loads(printed)
+    except ValueError:
+        report = None
+    if not isinstance(report, dict):
+        first = printed.strip().partition("\n")[0][:80] or "nothing"
+        raise CtxlockError(
+            "The races printed something else than their report, which begins with: "
+            f"{first}; see that nothing in that environment prints when Python starts."
+        )
+    return report

@@ -124,7 +124,7 @@ def read_wheel(path: Path) -> Upstream:
     headers = BytesParser().parsebytes(content[f"{folders[0]}/METADATA"], headersonly=True)
     if canonicalize_name(str(headers["Name"])) != NAME:
         raise CtxlockError(f"{path} is a wheel of {headers['Name']}; one of {NAME} is needed.")
-    version = _stock_version(headers["Version"])
+    version = _stock_version(headers["Version"], path)
     # a character that is replaced makes a path that is missing, and is reported as such
     record = parse_record(content[f"{folders[0]}/RECORD"].decode(errors="replace"))
     known = {row.path for row in record.rows}
@@ -132,17 +132,24 @@ def read_wheel(path: Path) -> Upstream:
     return _checked(version, record, content.get, extra)
 
 
-def _stock_version(text: object) -> Version:
+def _stock_version(text: object, wheel: Path | None = None) -> Version:
     try:
         version = Version(str(text))
     except InvalidVersion:
         raise CtxlockError(
             f"The METADATA of {NAME} names no valid version; install the published release afresh."
         ) from None
+    if version.local is not None and wheel is not None:
+        raise CtxlockError(
+            f"{wheel} is a patched wheel, or one of somebody's own making ({version}); give the "
+            f"stock wheel of {NAME} {version.public}."
+        )
     if version.local is not None:
         raise CtxlockError(
             f"{NAME} {version} is patched already, or a build of somebody's own; the patch is made "
-            f"from the stock release {version.public}. Build with isolation, or install that first."
+            f"from the stock release {version.public}. Build with isolation, or install that "
+            "first; if an installer took this one for it, let it search no folder or index of "
+            "patched ones."
         )
     if version < OLDEST:
         raise CtxlockError(
@@ -190,8 +197,13 @@ def _checked(
     """Checks every file against its row; the error names all that differ."""
     files: dict[str, bytes] = {}
     problems: list[str] = []
+    spellings: dict[str, str] = {}
     for row in record.rows:
-        if not row.is_inside or row.path.partition("/")[0].endswith(".data"):
+        # on Windows and macOS the second would be written over the first
+        other = spellings.setdefault(row.path.casefold(), row.path)
+        if other != row.path:
+            problems.append(f"{row.path} differs from {other} in upper and lower case only")
+        elif not row.is_inside or row.path.partition("/")[0].endswith(".data"):
             problems.append(f"{row.path} is no plain path inside site-packages")
         elif (content := read(row.path)) is None:
             problems.append(f"{row.path} is missing")

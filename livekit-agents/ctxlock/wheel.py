@@ -19,7 +19,7 @@ from packaging.version import Version
 
 from .errors import CtxlockError
 
-__all__ = ["replace_version", "wheel_filename", "write_atomically", "write_wheel"]
+__all__ = ["check_writable", "replace_version", "wheel_filename", "write_atomically", "write_wheel"]
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
@@ -85,6 +85,23 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], None]) -> Path:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
     return path
+
+
+def check_writable(path: Path) -> None:
+    """Sees that `write_atomically` can write to `path`, before long work begins.
+
+    Raises:
+        CtxlockError: It is a folder or a device, its folder is missing or may not be written to.
+    """
+    if path.exists() and not path.is_file():
+        raise CtxlockError(f"{path} is there, and is no file; name a file to write.")
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as e:
+        raise CtxlockError(
+            f"{path.name} cannot be written to {path.parent}: {e.strerror or e}; name a file in a "
+            "folder that is there and may be written to."
+        ) from None
 
 
 def wheel_filename(name: str, version: Version, wheel: bytes) -> str:

@@ -14,10 +14,21 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from .backend import Backend
+    from .scenario import Scenario
+
+FORMAT = 2
 WATCHDOG = 60.0
 """Seconds after which a scenario counts as stuck. They take a fraction of one."""
+
+PLUGIN = "livekit-plugins-openai"
+
+
+class Unavailable(Exception):
+    """The races cannot run through the plugin here; says why."""
 
 
 def outcome_of(run: Callable[[], object], errors: dict[type[BaseException], str]) -> dict[str, str]:
@@ -46,26 +57,80 @@ def outcome_of(run: Callable[[], object], errors: dict[type[BaseException], str]
     return dict(result)
 
 
-def report(progress: bool) -> dict[str, object]:
-    """Runs every scenario and returns the report."""
-    from .releases import installed
-    from .scenarios import SCENARIOS
+def recorded(scenario: Scenario, over: Backend | None) -> dict[str, object]:
+    """Runs one scenario with a backend, or with the fake provider, and tells what happened."""
+    from . import backend, trace
     from .verdict import HandoffCrash, LostUpdate
 
+    recorder = trace.Recorder()
+
+    def run() -> None:
+        backend.backend.set(over)  # in a thread of its own, so for this scenario alone
+        with trace.recording(recorder):
+            asyncio.run(scenario.run())  # type: ignore[arg-type]
+
+    outcome = outcome_of(run, {LostUpdate: "lost", HandoffCrash: "crashed"})
+    return {**outcome, "events": recorder.events()}
+
+
+def plugin() -> Backend:
+    """The installed plugin's engine, with a scripted server at the other end of its websocket.
+
+    Raises:
+        Unavailable: It is not installed, or a release that the server does not suit.
+    """
+    from importlib.metadata import PackageNotFoundError, version
+
+    from .releases import ENGINE_SINCE, Releases, installed
+
+    if installed() not in Releases(ENGINE_SINCE):
+        raise Unavailable(f"{PLUGIN} is scripted from livekit-agents {ENGINE_SINCE} on")
+    try:
+        version(PLUGIN)
+    except PackageNotFoundError:
+        raise Unavailable(f"{PLUGIN} is not installed") from None
+    try:
+        from .loopback.model import serving
+    except Exception as error:
+        raise Unavailable(f"{PLUGIN} cannot be imported: {error!r}") from None
+    return serving
+
+
+def report(progress: bool, through_plugin: bool = False) -> dict[str, object]:
+    """Runs every scenario and returns the report.
+
+    Args:
+        progress: Whether to print a line about each on stderr.
+        through_plugin: Whether to run them through `plugin` instead of the fake provider.
+
+    Raises:
+        Unavailable: There is no such plugin.
+    """
+    from importlib.metadata import version as version_of
+
+    from .releases import installed
+    from .scenarios import SCENARIOS
+    from .watching import watching_locks
+
+    over = plugin() if through_plugin else None
+    provider = f"{PLUGIN} {version_of(PLUGIN)}" if through_plugin else "scripted provider"
     version = installed()
     results = []
     for scenario in SCENARIOS:
-        if version in scenario.applies:
-            result = outcome_of(
-                lambda run=scenario.run: asyncio.run(run()),  # type: ignore[misc]
-                {LostUpdate: "lost", HandoffCrash: "crashed"},
-            )
+        if version not in scenario.applies:
+            detail = f"Applies to {scenario.applies}."
+            result: dict[str, object] = {"outcome": "not applicable", "detail": detail}
+        elif over is not None and not scenario.through_plugin:
+            detail = "Its engine leaves no moment for this one."
+            result = {"outcome": "not applicable", "detail": detail}
         else:
-            result = {"outcome": "not applicable", "detail": f"Applies to {scenario.applies}."}
+            with watching_locks():
+                result = recorded(scenario, over)
         results.append({"scenario": scenario.name, "description": scenario.description} | result)
         if progress:
             print(f"{scenario.name}: {result['outcome']}", file=sys.stderr, flush=True)
-    return {"format": FORMAT, "livekit_agents": version, "results": results}
+    head = {"format": FORMAT, "livekit_agents": version, "provider": provider}
+    return {**head, "results": results}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,13 +138,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ctxlock.races", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON, sorted and versioned")
     parser.add_argument("--progress", action="store_true", help="a line per race on stderr")
+    parser.add_argument("--plugin", action="store_true", help=f"run through {PLUGIN}")
     arguments = parser.parse_args(argv)
     logging.disable(logging.CRITICAL)  # what stock logs about its own races is no news here
-    found = report(arguments.progress)
+    try:
+        found = report(arguments.progress, arguments.plugin)
+    except Unavailable as why:
+        found = {"format": FORMAT, "unavailable": str(why), "results": []}
     if arguments.json:
         print(json.dumps(found, indent=2, sort_keys=True))
     else:
-        print(f"livekit-agents {found['livekit_agents']}")
+        print(found.get("unavailable") or f"livekit-agents {found['livekit_agents']}")
         for result in found["results"]:  # type: ignore[attr-defined]
             print(f"  {result['outcome']:<15} {result['scenario']}")
     return 0

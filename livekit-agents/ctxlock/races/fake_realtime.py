@@ -14,6 +14,8 @@ from .engine import Engine
 from .push import Push
 from .response import Response, build
 from .server import ServerConversation
+from .trace import note
+from .watching import watch_session
 
 __all__ = ["FakeRealtimeModel", "FakeRealtimeSession"]
 
@@ -48,6 +50,7 @@ class FakeRealtimeModel(llm.RealtimeModel):
     def session(self, **_: Any) -> FakeRealtimeSession:
         """Opens a session, whatever the release asks of it."""
         session = FakeRealtimeSession(self)
+        watch_session(session)
         self.sessions.append(session)
         return session
 
@@ -176,7 +179,10 @@ class FakeRealtimeSession(llm.RealtimeSession[Any]):
     async def update_instructions(self, instructions: str) -> None:
         """Takes note of nothing; can be made to wait, as with a provider that acknowledges."""
         self.instructions_entered.set()
-        await self.instructions_gate.wait()
+        if not self.instructions_gate.is_set():
+            note("held", text="the new instructions")
+            await self.instructions_gate.wait()
+            note("acknowledged", text="the new instructions")
 
     async def update_tools(self, tools: list[Any]) -> None:
         """Sets the tools."""

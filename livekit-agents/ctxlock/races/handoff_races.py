@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from . import trace
 from .harness import idle, local_context, running
+from .names import name_items
 from .releases import Releases
 from .scenario import agent_with, note, scenario
-from .verdict import HandoffCrash, LostUpdate, check, name_items
+from .verdict import HandoffCrash, LostUpdate, check
 
 _REUSED = Releases("1.5.3")
 
@@ -14,12 +16,13 @@ _REUSED = Releases("1.5.3")
     "replacement during a session start",
     "agent.update_chat_ctx is called while a handoff's session start awaits its instructions",
     applies=_REUSED,
+    through_plugin=False,  # that engine does not wait for instructions
 )
 async def _replacement_during_session_start() -> None:
     async with running(agent_with()) as talk:
         talk.realtime.instructions_gate.clear()
         talk.realtime.instructions_entered.clear()
-        talk.session.update_agent(agent_with())
+        talk.hand_off(agent_with())
         await talk.realtime.instructions_entered.wait()
         talk.replace(note("A"))
         await idle()
@@ -42,12 +45,13 @@ async def _replacement_waiting_during_handoff() -> None:
         await push.entered.wait()
         waiting = talk.replace(note("B"))
         await idle()
-        talk.session.update_agent(agent_with())
+        talk.hand_off(agent_with())
         await idle()
         push.release()
         try:
             await waiting
         except AttributeError as error:
+            trace.note("raised", text=f"agent.update_chat_ctx: {error!r}")
             raise HandoffCrash(f"agent.update_chat_ctx raised {error!r}.") from error
         await idle()
         check(talk.realtime)

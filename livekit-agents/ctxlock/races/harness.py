@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from livekit import agents
 from livekit.agents import Agent, llm
-from livekit.agents.llm import function_tool
 
 from .backend import Model, Realtime, Response, backend, idle
 from .fake_realtime import FakeRealtimeModel
-from .verdict import NotAtRest, check, name_items
+from .gated_tool import GatedTool
+from .names import name_items
+from .trace import current, note
+from .verdict import NotAtRest, check
 
 if TYPE_CHECKING:
     from livekit.agents import AgentSession
@@ -35,34 +37,6 @@ def update_chat_ctx(activity: Any, chat_ctx: llm.ChatContext) -> Coroutine[Any, 
     owner = activity.agent if hasattr(activity.agent, "update_chat_ctx") else activity
     update: Coroutine[Any, Any, None] = owner.update_chat_ctx(chat_ctx)
     return update
-
-
-class GatedTool:
-    """A function tool that runs until told to finish.
-
-    Attributes:
-        started: Set when the model's call has begun to execute.
-        gate: Set it to let the tool return its result.
-        tool: What an agent takes.
-    """
-
-    def __init__(self, name: str, body: Callable[[], Coroutine[Any, Any, Any]] | None = None):
-        self.name = name
-        self.started = asyncio.Event()
-        self.gate = asyncio.Event()
-        if body is not None:
-            self.gate.set()
-
-        async def run() -> Any:
-            self.started.set()
-            await self.gate.wait()
-            return await body() if body is not None else f"result of {name}"
-
-        self.tool = function_tool(run, name=name, description=f"The tool {name}.")
-
-    def finish(self) -> None:
-        """Lets the tool return, now or when it comes to that."""
-        self.gate.set()
 
 
 def lock_of(activity: Any) -> asyncio.Lock | None:
@@ -102,11 +76,23 @@ class Harness:
 
     def text_turn(self, text: str) -> SpeechHandle:
         """The user types something and the model is asked for a reply."""
+        note("acts", text=f'the user types "{text}"')
         return self.session.generate_reply(user_input=text)
 
     def say(self, text: str) -> SpeechHandle:
         """The agent says a given text."""
+        note("acts", text=f'session.say("{text}")')
         return self.session.say(text)
+
+    def interrupt(self) -> None:
+        """The user interrupts whatever is being said or generated."""
+        note("acts", text="the user interrupts")
+        self.session.interrupt()
+
+    def hand_off(self, agent: Agent) -> None:
+        """Another agent takes over."""
+        note("acts", text="a handoff to another agent begins")
+        self.session.update_agent(agent)
 
     def replace(
         self, *added: llm.ChatItem, without: Sequence[str] = (), activity: Any = None
@@ -116,6 +102,9 @@ class Harness:
         chat_ctx = local_context(activity)
         named = zip(chat_ctx.items, name_items(chat_ctx.items), strict=True)
         chat_ctx.items[:] = [*(item for item, name in named if name not in without), *added]
+        does = [f"adds {name}" for name in name_items(added)]
+        does += [f"leaves out {name}" for name in without]
+        note("acts", text=f"agent.update_chat_ctx {', '.join(does)}")
         return self.start(update_chat_ctx(activity, chat_ctx))
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -137,7 +126,7 @@ class Harness:
     async def call_and_interrupt(self, *tools: GatedTool) -> list[str]:
         """As `call`, but the response is interrupted while it is still being generated."""
         _, call_ids = await self._respond_with_calls(tools)
-        self.session.interrupt()
+        self.interrupt()
         await idle()
         return call_ids
 
@@ -191,6 +180,8 @@ class Harness:
 
     async def close(self) -> None:
         """Ends the session, whatever state it is in."""
+        if (recorder := current()) is not None:
+            recorder.stop()
         for tool in self._tools:
             tool.gate.set()
         for session in self.model.sessions:

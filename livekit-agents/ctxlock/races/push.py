@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .trace import current
+
 __all__ = ["Create", "Delete", "Operation", "Push"]
 
 
@@ -86,6 +88,8 @@ class Push:
         self.operations, self.pending = tuple(operations), list(operations)
         self._deliver = deliver
         self._acknowledged = asyncio.get_running_loop().create_future()
+        if (recorder := current()) is not None:
+            recorder.sent(self)
         self.entered.set()
         if not self.held:
             self.release()
@@ -96,6 +100,8 @@ class Push:
         if self._deliver is None:
             self.held = False
             return
+        if self.held and (recorder := current()) is not None:
+            recorder.let_go(self)
         self._deliver(self, len(self.pending) if count is None else count)
         if not self.pending:
             self._settle(None)

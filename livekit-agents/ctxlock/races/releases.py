@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from importlib.metadata import version as installed_version
 from importlib.util import find_spec
 
-__all__ = ["Releases", "has_full_scope", "installed", "is_patched"]
+__all__ = ["ENGINE_SINCE", "Releases", "has_full_scope", "installed", "is_patched"]
 
 # The pre-release left the 1.8 line before upstream's lock came, so it counts as the last without.
 _BRANCHED_FROM = {"2.0.0b1": "1.8.8"}
+
+
+ENGINE_SINCE = "1.6.10"
+"""The oldest release whose OpenAI engine was tried with the scripted server, and fits it."""
 
 
 def installed() -> str:

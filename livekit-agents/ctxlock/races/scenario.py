@@ -30,6 +30,7 @@ class Scenario:
         applies: The releases in which both updates exist.
         broken: The releases that fail it as published.
         failure: What it raises there.
+        through_plugin: Whether it can happen through the OpenAI engine, too.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Scenario:
     applies: Releases
     broken: Releases
     failure: type[AssertionError]
+    through_plugin: bool = True
 
 
 _scenarios: list[Scenario] = []
@@ -55,11 +57,13 @@ def scenario(
     applies: Releases,
     broken: Releases | None = None,
     failure: type[AssertionError] = LostUpdate,
+    through_plugin: bool = True,
 ) -> Callable[[Run], Run]:
     """Registers what it decorates; ``broken`` defaults to wherever the scenario applies."""
 
     def register(run: Run) -> Run:
-        _scenarios.append(Scenario(name, description, run, applies, broken or applies, failure))
+        made = Scenario(name, description, run, applies, broken or applies, failure, through_plugin)
+        _scenarios.append(made)
         return run
 
     return register

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Generic, Protocol, TypeVar
 
+from .trace import current, note
+
 __all__ = ["Identified", "Refused", "ServerConversation"]
 
 
@@ -64,6 +66,7 @@ class ServerConversation(Generic[T]):
                 raise Refused(f"there is no item {previous_id} to insert {item.id} after")
             at = previous + 1
         self.items.insert(at, item)
+        self._tell("created", item)
 
     def delete(self, item_id: str) -> None:
         """Deletes an item.
@@ -74,18 +77,23 @@ class ServerConversation(Generic[T]):
         index = self._index(item_id)
         if index is None:
             raise Refused(f"there is no item {item_id} to delete")
-        del self.items[index]
+        self._tell("deleted", self.items.pop(index))
 
     def append(self, item: T) -> str | None:
         """Adds an item of the server's own making and returns the id of the one before it."""
         previous_id = self.tail_id
         self.items.append(item)
+        note("added", items=[item])
         return previous_id
 
     def get(self, item_id: str) -> T | None:
         """Returns the item of that id, if it is there."""
         index = self._index(item_id)
         return None if index is None else self.items[index]
+
+    def _tell(self, kind: str, item: T) -> None:
+        if (recorder := current()) is not None:
+            recorder.changed(kind, item)
 
     def _index(self, item_id: str) -> int | None:
         return next((i for i, item in enumerate(self.items) if item.id == item_id), None)

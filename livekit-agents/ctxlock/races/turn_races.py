@@ -108,5 +108,5 @@ async def _interrupted_tool_output_during_cleanup() -> None:
     async with running(agent_with(lookup)) as talk:
         await talk.call_and_interrupt(lookup)
         unheard = await talk.unheard_reply()
-        await talk.overlap(talk.session.interrupt, lookup.finish)
+        await talk.overlap(talk.interrupt, lookup.finish)
         await talk.expect("function_call_output of lookup", gone=[unheard])

@@ -1,18 +1,15 @@
-"""What went wrong, if anything: is an item missing that nobody removed, or back that somebody did?
-
-Items are named by what they are, not by their ids, which differ from run to run: ``user "hello"``,
-``function_call lookup``, ``function_call_output of lookup``.
-"""
+"""What went wrong, if anything: is an item lost that nobody removed, or back that somebody did?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from livekit.agents import llm
 
 from .backend import Realtime
 from .engine import conversation_items
+from .names import name_items
+from .trace import note
 
 __all__ = ["HandoffCrash", "LostUpdate", "NotAtRest", "check", "name_items"]
 
@@ -31,28 +28,6 @@ class HandoffCrash(AssertionError):
 
 class NotAtRest(AssertionError):
     """Something was still going on when all was said and done: a lock held, a task left over."""
-
-
-def name_items(items: Iterable[Any]) -> list[str]:
-    """Names items by what they are; an output goes by the call it answers, if that is there.
-
-    Args:
-        items: Those of a chat context, or of a conversation of the loopback server.
-    """
-    items = list(items)
-    tools = {item.call_id: item.name for item in items if item.type == "function_call"}
-    return [_name(item, tools) for item in items]
-
-
-def _name(item: Any, tools: dict[str, str]) -> str:
-    if item.type == "function_call":
-        return f"function_call {item.name}"
-    if item.type == "function_call_output":
-        tool = item.name or tools.get(item.call_id, item.call_id)
-        return f"function_call_output of {tool}"
-    if item.type == "message":
-        return f'{item.role} "{item.text_content or ""}"'
-    return str(item.type)
 
 
 def check(
@@ -77,21 +52,30 @@ def check(
     """
     remote = realtime.server.items
     names = name_items(remote)
+    own = conversation_items(local) if local is not None else []
+    note("end", model=list(remote), **({} if local is None else {"agent": own}))
     ids = [item.id for item in remote]
-    problems = [f"{name} is missing" for name in kept if name not in names]
+    has_it = {False: "", True: ", though the agent has it"}
+    lost = [name for name in kept if name not in names]
+    problems = [f"{name} is lost{has_it[name in name_items(own)]}" for name in lost]
     problems += [f"{name} is there twice" for name in kept if names.count(name) > 1]
-    problems += [f"the deleted item {i} is back" for i in gone if i in ids]
+    back = [name for name, i in zip(names, ids, strict=True) if i in gone]
+    problems += [f"{name} is back, though it was deleted" for name in back]
     mirror = [item.id for item in realtime.chat_ctx.items]
     if mirror != ids:
         problems.append("the engine's mirror is not what the server has")
     if local is not None:
-        problems += _disagreements(conversation_items(local), remote, ordered=ordered)
+        problems += _disagreements(own, remote, ordered=ordered, told=[*lost, *back])
     if problems:
         raise LostUpdate("\n".join([f"{'; '.join(problems)}.", *_story(realtime)]))
 
 
 def _disagreements(
-    local: Sequence[llm.ChatItem], remote: Sequence[llm.ChatItem], *, ordered: bool
+    local: Sequence[llm.ChatItem],
+    remote: Sequence[llm.ChatItem],
+    *,
+    ordered: bool,
+    told: Sequence[str],
 ) -> list[str]:
     if not any(item.type.startswith("function_call") for item in local):
         # in the oldest releases an agent's context has no tool items at all
@@ -102,10 +86,12 @@ def _disagreements(
         return []
     names = dict(zip(local_ids, name_items(local), strict=True))
     names |= dict(zip(remote_ids, name_items(remote), strict=True))
-    found = [f"only the agent has {names[i]}" for i in local_ids if i not in remote_ids]
-    found += [f"only the model has {names[i]}" for i in remote_ids if i not in local_ids]
-    order = ", ".join(names[i] for i in local_ids)
-    return found or [f"the agent's order is another: {order}"]
+    agents = [names[i] for i in local_ids if i not in remote_ids]
+    models = [names[i] for i in remote_ids if i not in local_ids]
+    if not agents and not models:
+        return [f"the agent's order is another: {', '.join(names[i] for i in local_ids)}"]
+    found = [f"only the agent has {name}" for name in agents if name not in told]
+    return found + [f"only the model has {name}" for name in models if name not in told]
 
 
 def _story(realtime: Realtime) -> list[str]:

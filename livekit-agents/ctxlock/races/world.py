@@ -19,11 +19,9 @@ from .operations import Operation
 from .progress import OwnedPush, Progress, on_behalf_of, owner
 from .push import Push
 from .scenario import agent_with, note
+from .watching import LOCK
 
 __all__ = ["LOCK", "World"]
-
-LOCK = "_rt_chat_ctx_lock"
-"""The lock's name, or its beginning, in an activity."""
 
 Step = Callable[[], object]
 

@@ -35,7 +35,7 @@ class ScriptedModel(Provider):
     """
 
     def __init__(self, rules: Sequence[Rule], patience: Patience, report: ConnectionReport) -> None:
-        super().__init__(spoken=True, pause=_PAUSE)
+        super().__init__(spoken=True, take=self.take, pause=_PAUSE)
         self.on_reply = self._reply
         self._script = Script(rules)
         self._report = report

@@ -11,6 +11,7 @@ import aiohttp
 from livekit.plugins.openai import realtime
 
 from .. import backend
+from ..watching import watch_session
 from .far_end import FarEnd
 from .server import listening
 from .traffic import Traffic as Counters
@@ -47,6 +48,7 @@ class LoopbackModel(realtime.RealtimeModel):
     def session(self, **how: Any) -> realtime.RealtimeSession:
         """Opens a session of the plugin's."""
         engine = super().session(**how)
+        watch_session(engine)
         self.sessions.append(FarEnd(engine, self._traffic, spoken=self._spoken))
         self._traffic.expect_connection()
         return engine

@@ -37,10 +37,13 @@ class Provider:
 
     Args:
         spoken: Whether messages are speech; else they are written.
+        take: Answers an update that nobody asked to hold; by default that is done at once.
         pause: Seconds of silence, three times over, that end an update.
     """
 
-    def __init__(self, *, spoken: bool, pause: float = 0) -> None:
+    def __init__(
+        self, *, spoken: bool, take: Callable[[WirePush], None] | None = None, pause: float = 0
+    ) -> None:
         self.responses: list[WireResponse] = []
         self.on_reply: Callable[[Any], object] = WireResponse.done
         self.instructions_entered = asyncio.Event()
@@ -50,7 +53,7 @@ class Provider:
         self.connection: Connection | None = None
         self._numbers = 0
         self._spoken = spoken
-        self._updates = Updates(self.send, self.incoming, self.take, pause)
+        self._updates = Updates(self.send, self.incoming, take, pause)
 
     # -- what a caller does
 
@@ -110,10 +113,6 @@ class Provider:
     def incoming(self) -> int:
         """How many of the client's events are known to be on their way; nobody knows here."""
         return 0
-
-    def take(self, push: WirePush) -> None:
-        """Answers an update that nobody asked to hold; here at once."""
-        push.release()
 
     # -- what the connection does
 

@@ -32,7 +32,8 @@ class Updates:
     Args:
         send: Sends an event to the client.
         under_way: How many of the client's events have not arrived yet.
-        take: Answers an update that nobody asked to hold, or has it answered later.
+        take: Answers an update that nobody asked to hold, or has it answered later; by default it
+            is answered at once.
         pause: Seconds of silence, three times over, that end an update; none if `under_way` knows.
 
     Attributes:
@@ -44,7 +45,7 @@ class Updates:
         self,
         send: Callable[[Event], None],
         under_way: Callable[[], int],
-        take: Callable[[WirePush], None],
+        take: Callable[[WirePush], None] | None = None,
         pause: float = 0,
     ) -> None:
         self.server: ServerConversation[Any] = ServerConversation()
@@ -97,12 +98,12 @@ class Updates:
             return
         operations, self._gathered = self._gathered, []
         asked = bool(self._held)
-        push = self._held.popleft() if asked else WirePush(held=True)
+        push = self._held.popleft() if asked else WirePush(held=self._take is not None)
         push.answer_with(self._apply, self._acknowledge, self._refuse)
         self.pushes.append(push)
         self._sent.append(push)
         push.send(operations, self._deliver)
-        if not asked:
+        if not asked and self._take is not None:
             self._take(push)
 
     async def _gather(self) -> None:

@@ -1,0 +1,209 @@
+"""What `ctxlock check` says of wheels that are, and are not, what the patch makes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli import run
+from packages import Files, contents, release, write_wheel
+from packaging.version import Version
+
+from ctxlock import PATCH_NUMBER
+from ctxlock.build import PROVENANCE, build_overlay
+from ctxlock.syntax import TARGET
+from ctxlock.upstream import read_wheel
+
+LOCAL = f"+ctxlock.{PATCH_NUMBER}"
+NAME = f"livekit_agents-1.8.4{LOCAL}-py3-none-any.whl"
+DIST_INFO = f"livekit_agents-1.8.4{LOCAL}.dist-info"
+RECORDED = f"{DIST_INFO}/{PROVENANCE}"
+
+
+@pytest.fixture
+def stock(tmp_path: Path) -> Path:
+    return write_wheel(tmp_path / "livekit_agents-1.8.4-py3-none-any.whl", release())
+
+
+@pytest.fixture
+def patched(stock: Path, tmp_path: Path) -> Path:
+    return build_overlay(read_wheel(stock), tmp_path / "dist").path
+
+
+def pack(path: Path, files: Files) -> None:
+    """Writes the archive as ctxlock does, but for what it says in RECORD."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.create_system, entry.external_attr = 3, 0o100644 << 16
+            archive.writestr(entry, content)
+
+
+def test_the_same(patched: Path, stock: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", patched, "--wheel", stock) == 0
+    said = capsys.readouterr().out
+    assert NAME in said
+    assert hashlib.sha256(patched.read_bytes()).hexdigest() in said
+
+
+def test_packed_by_hand_is_the_same(patched: Path, stock: Path) -> None:
+    """Else the cases below would differ for another reason than theirs."""
+    pack(patched, contents(patched))
+    assert run("check", patched, "--wheel", stock) == 0
+
+
+def edited(files: Files) -> Files:
+    return {**files, TARGET: files[TARGET] + b"\n"}
+
+
+def with_more(files: Files) -> Files:
+    return {"livekit/agents/extra.py": b"", **files}
+
+
+def without(files: Files) -> Files:
+    return {path: text for path, text in files.items() if path != "livekit/agents/version.py"}
+
+
+def in_another_order(files: Files) -> Files:
+    return dict(reversed(files.items()))
+
+
+def everything(files: Files) -> Files:
+    return without(with_more(edited(files)))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (edited, [f"{TARGET} has another content."]),
+        (with_more, ["livekit/agents/extra.py does not belong in it."]),
+        (without, ["livekit/agents/version.py is missing."]),
+        (in_another_order, ["The files in it are the same, and the archive around them is not."]),
+        (
+            everything,
+            [
+                "livekit/agents/extra.py does not belong in it.",
+                "livekit/agents/version.py is missing.",
+                f"{TARGET} has another content.",
+            ],
+        ),
+    ],
+)
+def test_names_what_differs(
+    change: Callable[[Files], Files],
+    said: list[str],
+    patched: Path,
+    stock: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pack(patched, change(contents(patched)))
+    assert run("check", patched, "--wheel", stock) == 1
+    assert capsys.readouterr().out.splitlines() == said
+
+
+def test_bytes_before_the_archive(patched: Path, stock: Path) -> None:
+    patched.write_bytes(b"#!/bin/sh\n" + patched.read_bytes())
+    assert run("check", patched, "--wheel", stock) == 1
+
+
+def test_a_file_twice(patched: Path, stock: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with zipfile.ZipFile(patched, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr(TARGET, b"")
+    assert run("check", patched, "--wheel", stock) == 1
+    assert f"{TARGET} is in it 2 times." in capsys.readouterr().out
+
+
+def test_another_name(patched: Path, stock: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = patched.rename(patched.with_name(NAME.replace("1.8.4", "1.8.5")))
+    assert run("check", other, "--wheel", stock) == 1
+    assert f"ought to be called {NAME}" in capsys.readouterr().out
+
+
+def test_of_another_release(
+    patched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = write_wheel(tmp_path / "other.whl", release("1.8.3"))
+    assert run("check", patched, "--wheel", other) == 3
+    assert "made from livekit-agents 1.8.4, and the stock wheel is 1.8.3" in capsys.readouterr().err
+
+
+def test_two_patched_wheels(patched: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", patched, "--wheel", patched) == 3
+    assert "is a patched wheel, or one of somebody's own making" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        pytest.param("stock", "is a stock wheel, and a patched one is needed", id="stock"),
+        pytest.param("missing", "could not be read: No such file", id="missing"),
+        pytest.param("folder", "could not be read: Is a directory", id="folder"),
+        pytest.param("damaged", "is no zip file, or a damaged one", id="damaged"),
+        pytest.param("cut short", "is no zip file, or a damaged one", id="cut short"),
+    ],
+)
+def test_cannot_be_checked(
+    given: str, said: str, patched: Path, stock: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = patched.read_bytes()
+    if given == "stock":
+        shutil.copy(stock, patched)
+    elif given == "damaged":
+        patched.write_bytes(whole.replace(b"Do as you like.", b"Do as you hate."))
+    elif given == "cut short":
+        patched.write_bytes(whole[: len(whole) // 2])
+    else:
+        patched.unlink()
+        if given == "folder":
+            patched.mkdir()
+    assert run("check", patched, "--wheel", stock) == 3
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        ("{", "does not say what it was made from"),
+        ("[]", "does not say what it was made from"),
+        ('{"patch": 1}', "does not say what it was made from"),
+        (json.dumps({"patch": PATCH_NUMBER + 1, "upstream": "1.8.4"}), "with the ctxlock that"),
+        (json.dumps({"patch": PATCH_NUMBER, "upstream": "newest"}), "is no release number"),
+    ],
+)
+def test_its_own_record_is_wrong(
+    record: str, said: str, patched: Path, stock: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pack(patched, {**contents(patched), RECORDED: record.encode()})
+    assert run("check", patched, "--wheel", stock) == 3
+    assert said in capsys.readouterr().err
+
+
+def test_wrong_usage() -> None:
+    assert run("check") == 2
+
+
+@pytest.mark.network
+def test_fetches_the_stock_release(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("build", "--upstream", "1.8.8", "-o", tmp_path) == 0
+    (wheel,) = tmp_path.iterdir()
+    assert run("check", wheel) == 0
+    pack(wheel, edited(contents(wheel)))
+    capsys.readouterr()
+    assert run("check", wheel) == 1
+    assert capsys.readouterr().out == f"{TARGET} has another content.\n"
+
+
+@pytest.mark.network
+def test_a_release_that_is_not_to_be_had(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = release("1.8.999")
+    upstream = read_wheel(write_wheel(tmp_path / "a.whl", files))
+    assert upstream.version == Version("1.8.999")
+    assert run("check", build_overlay(upstream, tmp_path).path) == 3
+    assert "livekit-agents===1.8.999 could not be installed" in capsys.readouterr().err

@@ -1,0 +1,62 @@
+"""What the command line exits with when something happens that nobody foresaw."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli import run
+
+from ctxlock import __main__ as command
+from ctxlock.errors import CtxlockError
+from ctxlock.runner import read_report
+
+COMMAND = [sys.executable, "-m", "ctxlock"]
+
+
+def test_unforeseen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError("by\nzero")
+
+    monkeypatch.setattr(command, "app", fail)
+    assert run() == 3
+    said = capsys.readouterr().err
+    assert said == (
+        "ctxlock: It ended in ZeroDivisionError: by zero, which nobody foresaw; "
+        "set CTXLOCK_TRACEBACK=1 to see where.\n"
+    )
+    monkeypatch.setenv("CTXLOCK_TRACEBACK", "1")
+    assert run() == 3
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["audit", "--json"], ["audit"], ["--help"]], ids=" ".join)
+def test_a_reader_that_has_gone(arguments: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [*COMMAND, *arguments], stdout=writing, stderr=subprocess.PIPE, text=True
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+def test_a_full_disk() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "audit", "--json"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 3
+    assert "No space left on device" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("printed", ["", "hello\n{}", "[1]"])
+def test_what_is_no_report(printed: str) -> None:
+    with pytest.raises(CtxlockError, match="printed something else than their report"):
+        read_report(printed)
