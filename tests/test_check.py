@@ -165,14 +165,24 @@ def test_cannot_be_checked(
     assert said in capsys.readouterr().err
 
 
+def record(**changes: object) -> str:
+    return json.dumps({"patch": PATCH_NUMBER, "upstream": "1.8.4", "scope": "lock"} | changes)
+
+
 @pytest.mark.parametrize(
     ("record", "said"),
     [
         ("{", "does not say what it was made from"),
         ("[]", "does not say what it was made from"),
         ('{"patch": 1}', "does not say what it was made from"),
-        (json.dumps({"patch": PATCH_NUMBER + 1, "upstream": "1.8.4"}), "with the ctxlock that"),
-        (json.dumps({"patch": PATCH_NUMBER, "upstream": "newest"}), "is no release number"),
+        (
+            json.dumps({"patch": PATCH_NUMBER + 1, "upstream": "1.8.4", "scope": "lock"}),
+            "with the ctxlock that",
+        ),
+        (
+            json.dumps({"patch": PATCH_NUMBER, "upstream": "newest", "scope": "lock"}),
+            "is no release number",
+        ),
     ],
 )
 def test_its_own_record_is_wrong(

@@ -141,6 +141,8 @@ def _print_audit(found: Audit) -> None:
         out.print(f"livekit-agents {found.version}", highlight=False)
     out.print(found.file, style="dim", soft_wrap=True, highlight=False)
     out.print(site_table(found.sites))
+    if found.parts:
+        out.print(f"Scope full: {', '.join(found.parts)}.", highlight=False)
     if found.bare:
         out.print(f"{found.bare} bare: overlapping updates lose items there.", style="red")
     if found.unchecked:

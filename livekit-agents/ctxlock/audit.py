@@ -14,8 +14,10 @@ from rich.table import Table
 
 from .environment import inspect, interpreter_in
 from .errors import CtxlockError
+from .release import Scope
 from .sites import Site, find_sites
 from .syntax import TARGET
+from .unroute import parts_of
 
 __all__ = ["Audit", "audit_path", "audit_python", "audit_wheel", "site_table"]
 
@@ -31,11 +33,20 @@ class Audit:
         version: Its version, where it is known.
         file: The file that was read, as errors and output name it.
         sites: Its sites, in the order in which they stand.
+        parts: What it has of the scope `full`; nothing if it has another.
     """
 
     version: str | None
     file: str
     sites: tuple[Site, ...]
+    parts: tuple[str, ...] = ()
+
+    @property
+    def scope(self) -> Scope | None:
+        """How it is patched; None if it is not, or not by this project."""
+        if self.parts:
+            return "full"
+        return "lock" if "+ctxlock." in (self.version or "") else None
 
     @property
     def bare(self) -> int:
@@ -55,6 +66,8 @@ class Audit:
                 "livekit_agents": self.version,
                 "file": self.file,
                 "bare": self.bare,
+                "scope": self.scope,
+                "parts": list(self.parts),
                 "sites": [site.as_json() for site in self.sites],
             },
             indent=2,
@@ -84,7 +97,7 @@ def audit_path(path: Path) -> Audit:
         source = file.read_bytes()
     except OSError as e:
         raise CtxlockError(f"{file} could not be read: {e.strerror}.") from None
-    return Audit(None, str(file), find_sites(source, str(file)))
+    return _audit(None, str(file), source)
 
 
 def audit_wheel(path: Path) -> Audit:
@@ -110,7 +123,7 @@ def audit_wheel(path: Path) -> Audit:
         ) from None
     if name != "livekit-agents":
         raise CtxlockError(f"{path} is a wheel of {name}; one of livekit-agents is needed.")
-    return Audit(str(version), f"{path}/{TARGET}", find_sites(source, f"{path}/{TARGET}"))
+    return _audit(str(version), f"{path}/{TARGET}", source)
 
 
 def audit_python(python: str | None) -> Audit:
@@ -130,7 +143,11 @@ def audit_python(python: str | None) -> Audit:
             f"{found.python} has livekit-agents {found.version}, which is too old to hold the "
             "realtime sites; they came with 1.0.0."
         )
-    return Audit(found.version, str(file), find_sites(file.read_bytes(), str(file)))
+    return _audit(found.version, str(file), file.read_bytes())
+
+
+def _audit(version: str | None, file: str, source: bytes) -> Audit:
+    return Audit(version, file, find_sites(source, file), parts_of(source))
 
 
 def site_table(sites: Sequence[Site]) -> Table:

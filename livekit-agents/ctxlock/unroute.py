@@ -11,10 +11,21 @@ from typing import TypeVar
 
 from .syntax import CONTEXT, LOCK, MODULE, SESSION, is_own, is_session_check
 
-__all__ = ["RECORDER", "is_routed", "unrouted"]
+__all__ = ["RECORDER", "is_routed", "parts_of", "unrouted"]
 
 RECORDER = "_on_remote_item_added"
 """The method whose body is one call of the added module."""
+
+_PARTS = {
+    "append": "updates in turn",
+    "replacing": "replacements",
+    "keep": "typed messages",
+    "start": "handoffs",
+    "record": "server items",
+    "forget": "unheard messages",
+    "aclose": "closing",
+}
+"""The methods of the added module, and what a file that uses them has of it."""
 
 _SITES = ("append", "replace", "start")
 _NOTES = ("forget", "record", "replacing")
@@ -37,6 +48,20 @@ def unrouted(module: ast.Module) -> ast.Module:
     module are left out. Anything of another shape stays, for the finder to refuse.
     """
     return ast.fix_missing_locations(_Unroute().visit(module)) if is_routed(module) else module
+
+
+def parts_of(source: str | bytes) -> tuple[str, ...]:
+    """What the added module does in a routed file; nothing if it is not routed.
+
+    Older releases lack what some of it needs.
+    """
+    module = ast.parse(source)
+    used = {
+        node.attr
+        for node in ast.walk(module)
+        if isinstance(node, ast.Attribute) and is_own(node.value, CONTEXT)
+    }
+    return tuple(part for method, part in _PARTS.items() if method in used)
 
 
 class _Unroute(ast.NodeTransformer):
