@@ -11,8 +11,9 @@ import pytest
 from _realtime_support import VERSION, fails_on_stock, needs
 
 from ctxlock.races.explorer import replay, run_schedule
+from ctxlock.races.kinds import kinds_of
 from ctxlock.races.limits import LATE_ARRIVAL
-from ctxlock.races.operations import KINDS, kinds_of
+from ctxlock.races.operations import KINDS
 from ctxlock.races.releases import is_patched
 from ctxlock.races.search import Choose, follow
 from ctxlock.races.survey import Group, plan, tally

@@ -10,8 +10,9 @@ import contextvars
 from collections.abc import Callable
 from typing import Any
 
-from .history import Event
-from .operations import Effect, Operation, SessionStart
+from .history import Event, State
+from .operation import Effect, Operation
+from .operations import SessionStart
 from .push import Push
 
 __all__ = ["OwnedPush", "Progress", "on_behalf_of", "owner"]
@@ -27,6 +28,7 @@ class OwnedPush(Push):
         task: Who waits for the acknowledgement.
         dropped: What the server will never see of it.
         given_up: Whether its client no longer waits, though the server may still see it.
+        silent: Whether the server says nothing about it for as long as its client waits.
     """
 
     def __init__(self) -> None:
@@ -35,6 +37,7 @@ class OwnedPush(Push):
         self.task = asyncio.current_task()
         self.dropped: set[str] = set()
         self.given_up = False
+        self.silent = False
 
     def drop(self) -> None:
         """Notes that the server will never see what is still pending."""
@@ -60,8 +63,11 @@ class Progress:
         tasks: Those started on its behalf.
         began: The step at which it started, or None.
         ended: The step at which it was seen to be over, or None.
+        refused: Whether upstream took nothing new when it started.
         effect: What it should do.
         certain: Whether it was left alone, so that it must take effect.
+        interrupted: Whether an interruption came before its end, so that it may come to nothing.
+        held: What the agent held when it started, and what the session held.
     """
 
     def __init__(self, operation: Operation) -> None:
@@ -69,8 +75,11 @@ class Progress:
         self.tasks: list[asyncio.Task[Any]] = []
         self.began: int | None = None
         self.ended: int | None = None
+        self.refused = False
         self.effect = Effect()
         self.certain = True
+        self.interrupted = False
+        self.held: tuple[State, State] = (frozenset(), frozenset())
 
     def overlaps_handoff(self, other: Progress) -> bool:
         """Whether this is a handoff during which the other began."""
@@ -92,5 +101,5 @@ class Progress:
             adds=self.effect.adds,
             removes=self.effect.removes,
             captured=self.effect.captured,
-            certain=self.certain,
+            certain=self.certain and not self.interrupted,
         )

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .explorer import Outcome, run_schedule
-from .operations import Operation
+from .happenings import HAPPENINGS
+from .operation import Operation
 from .search import Choose, Execution, explore, follow
 
 __all__ = ["Group", "Tally", "plan", "tally", "warm_up"]
@@ -21,14 +22,15 @@ BUDGET = 20_000
 
 @dataclass(frozen=True, order=True)
 class Group:
-    """Operations to overlap, by kind, and how many of them may be disturbed."""
+    """Operations to overlap, by kind, how many may be disturbed, and by which verdict."""
 
     kinds: tuple[str, ...]
     disturbances: int
+    integrity: bool = False
 
     def run(self, choose: Choose) -> Outcome:
         """Runs them under one schedule."""
-        return run_schedule(self.kinds, choose, self.disturbances)
+        return run_schedule(self.kinds, choose, self.disturbances, integrity=self.integrity)
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Tally:
     Attributes:
         orders: By the order in which the operations started: schedules, violations, known limits.
         limits: How many came to each known limit.
+        problems: How many had a problem of each kind, if they were judged for integrity.
         replays: The shortest choices to each first problem, and to each known limit.
         exhausted: Whether the budget ended before the schedules did, so that nothing is certain.
         seconds: How long it took.
@@ -47,6 +50,7 @@ class Tally:
     disturbances: int
     orders: dict[str, list[int]] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
+    problems: dict[str, int] = field(default_factory=dict)
     replays: dict[str, list[str]] = field(default_factory=dict)
     exhausted: bool = False
     seconds: float = 0.0
@@ -66,18 +70,21 @@ class Tally:
         return asdict(self)
 
 
-def plan(kinds: Sequence[type[Operation]], depth: int) -> list[Group]:
+def plan(kinds: Sequence[type[Operation]], depth: int, *, integrity: bool = False) -> list[Group]:
     """The groups to explore: pairs with every disturbance, then larger ones undisturbed.
 
     Args:
         kinds: What there is to overlap.
         depth: How many operations the largest groups have.
+        integrity: Whether to judge by the stricter verdict; larger groups then have at least one
+            operation that is no update.
     """
     return [
-        Group(tuple(kind.kind for kind in group), 1 if size == 2 else 0)
+        Group(tuple(kind.kind for kind in group), 1 if size == 2 else 0, integrity)
         for size in range(2, depth + 1)
         for group in itertools.combinations_with_replacement(kinds, size)
         if not any(kind.alone and group.count(kind) > 1 for kind in group)
+        if size == 2 or not integrity or any(kind in HAPPENINGS for kind in group)
     ]
 
 
@@ -96,6 +103,8 @@ def tally(group: Group, budget: int = BUDGET) -> Tally:
         counts[2 if outcome.limit else 1] += 1
         if outcome.limit:
             found.limits[outcome.limit] = found.limits.get(outcome.limit, 0) + 1
+        for kind in () if outcome.limit else outcome.kinds:
+            found.problems[kind] = found.problems.get(kind, 0) + 1
         problem = outcome.limit or outcome.problems[0]
         known = shortest.get(problem)
         if known is None or len(execution.choices) < len(known.choices):
