@@ -31,7 +31,7 @@ class Clients:
 
     def note(self, task: asyncio.Task[Any]) -> None:
         """Notes who made a task; to be called where that is done."""
-        self._creators[task] = asyncio.current_task()
+        self._creators[task] = asyncio.current_task(task.get_loop())
 
     def of(self, task: asyncio.Task[Any] | None) -> asyncio.Task[Any] | None:
         """Whom the task works for: itself, unless it makes an update for a client.

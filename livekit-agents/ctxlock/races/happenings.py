@@ -14,7 +14,7 @@ from .operation import Effect, Operation, label_items, spoken
 from .operations import SessionStart
 from .push import Push
 
-__all__ = ["HAPPENINGS", "Interruption", "Reconnection"]
+__all__ = ["HAPPENINGS"]
 
 
 def _fake(talk: Harness) -> FakeRealtimeSession:

@@ -111,12 +111,10 @@ def judge_integrity(
         for side, here, there in (("agent", local, remote), ("model", remote, local))
         for name in sorted(set(here) - set(there) - excused)
     ]
-    texts = dict(zip(remote, remote_items, strict=True))
+    texts = {name: _text(item) for name, item in zip(remote, remote_items, strict=True)}
     for name, item in zip(local, local_items, strict=True):
-        other = texts.get(name)
-        if isinstance(other, llm.ChatMessage) and isinstance(item, llm.ChatMessage):
-            if other.text_content != item.text_content and name not in excused:
-                found.append(Problem(about.one_sided(name), f"the text of {name} differs"))
+        if name not in excused and texts.get(name, _text(item)) != _text(item):
+            found.append(Problem(about.one_sided(name), f"the text of {name} differs"))
     placed = set(remote) & set(local) - excused - unordered
     if [n for n in local if n in placed] != [n for n in remote if n in placed]:
         order = ", ".join(name for name in local if name in placed)
@@ -156,6 +154,10 @@ class _About:
         if name in self.server:
             return HANDOFF_SERVER if self.handoff else SERVER_ITEM
         return HANDOFF if self.handoff else OTHER
+
+
+def _text(item: llm.ChatItem) -> str:
+    return (item.text_content or "") if item.type == "message" else ""
 
 
 def _from_server(world: World) -> State:

@@ -13,7 +13,7 @@ from .operation import Effect, Operation, names_of
 from .releases import Releases
 from .scenario import note
 
-__all__ = ["KINDS", "SessionStart", "TextTurn"]
+__all__ = ["KINDS"]
 
 
 class TextTurn(Operation):

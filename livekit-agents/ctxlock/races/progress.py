@@ -39,6 +39,11 @@ class OwnedPush(Push):
         self.given_up = False
         self.silent = False
 
+    @property
+    def repeats(self) -> bool:
+        """Whether it is what a new connection begins with, so that nobody in particular sent it."""
+        return self.task is None
+
     def drop(self) -> None:
         """Notes that the server will never see what is still pending."""
         self.dropped |= {operation.item_id for operation in self.pending}

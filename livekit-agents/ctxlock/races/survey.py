@@ -12,6 +12,7 @@ from typing import Any
 from .explorer import Outcome, run_schedule
 from .happenings import HAPPENINGS
 from .operation import Operation
+from .operations import SessionStart
 from .search import Choose, Execution, explore, follow
 
 __all__ = ["Group", "Tally", "plan", "tally", "warm_up"]
@@ -48,6 +49,7 @@ class Tally:
 
     kinds: tuple[str, ...]
     disturbances: int
+    integrity: bool = False
     orders: dict[str, list[int]] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
     problems: dict[str, int] = field(default_factory=dict)
@@ -80,7 +82,7 @@ def plan(kinds: Sequence[type[Operation]], depth: int, *, integrity: bool = Fals
             operation that is no update.
     """
     return [
-        Group(tuple(kind.kind for kind in group), 1 if size == 2 else 0, integrity)
+        Group(tuple(kind.kind for kind in group), _disturbances(group, integrity), integrity)
         for size in range(2, depth + 1)
         for group in itertools.combinations_with_replacement(kinds, size)
         if not any(kind.alone and group.count(kind) > 1 for kind in group)
@@ -88,10 +90,17 @@ def plan(kinds: Sequence[type[Operation]], depth: int, *, integrity: bool = Fals
     ]
 
 
+def _disturbances(group: Sequence[type[Operation]], integrity: bool) -> int:
+    """One for a pair; none if another stands for it, or if neither of the two is an update."""
+    happenings = sum(kind in HAPPENINGS for kind in group)
+    handoffs = sum(kind is SessionStart for kind in group)  # a slow handoff takes all its steps
+    return int(len(group) == 2 and not (integrity and happenings + handoffs == 2 and happenings))
+
+
 def tally(group: Group, budget: int = BUDGET) -> Tally:
     """Explores one group to its end, or to the budget's."""
     started = time.perf_counter()
-    found = Tally(group.kinds, group.disturbances)
+    found = Tally(group.kinds, group.disturbances, group.integrity)
     shortest: dict[str, Execution[Outcome]] = {}
     executions: Iterator[Execution[Outcome]] = explore(group.run)
     for execution in itertools.islice(executions, budget):

@@ -16,7 +16,7 @@ from .clients import Clients, locks_of
 from .clock import VirtualLoop
 from .disturbances import Step, disturbances_of
 from .fake_realtime import FakeRealtimeSession
-from .happenings import Interruption, Reconnection
+from .happenings import Interruption
 from .harness import GatedTool, Harness, running
 from .operation import Effect, Operation, names_of
 from .progress import OwnedPush, Progress, on_behalf_of, owner
@@ -101,12 +101,12 @@ class World:
             if progress.began is not None and not progress.refused:
                 for name, step in progress.operation.further(self.talk).items():
                     steps[name] = lambda p=progress, s=step: self._go_on(p, s)  # type: ignore[misc]
-        sent = [push for push in self.pushes if push.pending and (push.settled or not push.silent)]
+        sent = self._under_way()
         for push in sent:
             late = "late " if push.settled else ""
             steps.setdefault(
                 f"acknowledge {late}{push.owner}",
-                lambda p=push: self._acknowledge(p),  # type: ignore[misc]
+                lambda p=push: p.release(None if p.repeats else 1),  # type: ignore[misc]
             )
         realtime = self.realtime
         if realtime.instructions_entered.is_set():
@@ -115,7 +115,7 @@ class World:
             steps["time passes"] = lambda: self._loop.pass_time(limit)
         if self.disturbed < self._disturbances:
             for push in sent:
-                if not push.settled and push.task is not None:
+                if not push.settled and not push.repeats:
                     steps |= self._disturbing(push)
             for progress, task in self._waiters():
                 steps[f"cancel waiting {progress.operation.name}"] = (
@@ -198,11 +198,11 @@ class World:
         if isinstance(effect, Effect):
             progress.effect = effect
 
-    def _acknowledge(self, push: OwnedPush) -> None:
-        progress = self._by_name[push.owner]
-        # what a new connection repeats is acknowledged at once
-        whole = push.task is None and isinstance(progress.operation, Reconnection)
-        push.release(None if whole else 1)
+    def _under_way(self) -> list[OwnedPush]:
+        """What may be acknowledged next, in the order sent."""
+        sent = [push for push in self.pushes if push.pending and (push.settled or not push.silent)]
+        # before anything else on a new connection comes what is repeated there
+        return [push for push in sent if push.repeats] or sent
 
     def _waits_for_time(self) -> bool:
         """Whether something goes on, if ever, when a limit is reached."""
