@@ -141,7 +141,7 @@ class _About:
         self.reconnection = any(isinstance(operation, Reconnection) for operation in operations)
 
     def lost(self, name: str, only_strictly: bool) -> str:
-        if name not in self.server and only_strictly and not self.handoff:
+        if only_strictly and not self.handoff:
             return ARRIVED
         return self._elsewhere(name)
 
