@@ -68,6 +68,8 @@ def run_schedule(
             problems += [Problem(OTHER, complaint) for complaint in world.complaints]
             limit = limit if len(problems) == settled else ""
         finally:
+            loop.set_task_factory(None)
+            loop.set_exception_handler(None)
             loop.close()
     started = sorted(world.progress, key=lambda p: p.began or 0)
     order = tuple(p.operation.kind for p in started)
