@@ -24,7 +24,7 @@ from livekit.agents import llm
 from .engine import conversation_items
 from .happenings import Reconnection
 from .history import Event, History, State, repeated
-from .operation import label_items
+from .operation import FINAL, label_items
 from .operations import SessionStart
 from .world import World
 
@@ -97,8 +97,10 @@ def judge_integrity(
     lenient = History(initial, tuple(progress.as_event() for progress in world.progress))
     strict = History(initial, rewritten(world))
     found = []
-    lost, extra = strict.difference(remote, excused)
-    lost_anyway, _ = lenient.difference(remote, excused)
+    # that a tool was let go on is the agent's doing, not the operation's
+    expected = [name for name in remote if not name.endswith(FINAL)]
+    lost, extra = strict.difference(expected, excused)
+    lost_anyway, _ = lenient.difference(expected, excused)
     for name in sorted(lost):
         kind = about.lost(name, only_strictly=name not in lost_anyway)
         found.append(Problem(kind, f"{name} is lost"))

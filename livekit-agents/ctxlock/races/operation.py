@@ -16,7 +16,7 @@ from .history import State
 from .releases import Releases
 from .verdict import name_items
 
-__all__ = ["Effect", "Operation", "label_items", "names_of", "spoken"]
+__all__ = ["FINAL", "Effect", "Operation", "label_items", "names_of", "spoken"]
 
 _NOTHING: State = frozenset()
 
@@ -40,10 +40,19 @@ def spoken(number: int) -> str:
     return f"speech {number}"
 
 
+FINAL = " (final)"
+"""What a label ends in if a tool went on in the background after an output that said so."""
+
+
 def label_items(items: Sequence[llm.ChatItem]) -> list[str]:
-    """Names items as `name_items` does, but what the user says by its id."""
-    names = zip(items, name_items(items), strict=True)
-    return [f"user {item.id}" if item.id.startswith("speech ") else name for item, name in names]
+    """Names items as `name_items` does, but what the user says by its id, and final calls apart."""
+    return [_label(item, name) for item, name in zip(items, name_items(items), strict=True)]
+
+
+def _label(item: llm.ChatItem, name: str) -> str:
+    if item.id.startswith("speech "):
+        return f"user {item.id}"
+    return name + FINAL if getattr(item, "call_id", "").endswith("_final") else name
 
 
 def names_of(chat_ctx: llm.ChatContext) -> State:
