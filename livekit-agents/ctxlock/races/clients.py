@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 __all__ = ["LOCK", "Clients", "locks_of"]
@@ -45,3 +45,13 @@ class Clients:
         if task is not None and task.get_name().startswith(_OWN):
             task = self._creators.get(task)
         return None if task is None or task.done() else task
+
+    def first_waiting(
+        self, tasks: Sequence[asyncio.Task[Any]], locks: Sequence[asyncio.Lock]
+    ) -> asyncio.Task[Any] | None:
+        """Whom the first of the tasks works for that waits for one of the locks, if one does."""
+        waited = [waiter for lock in locks for waiter in lock._waiters or ()]
+        for task in tasks:
+            if any(getattr(task, "_fut_waiter", None) is waiter for waiter in waited):
+                return self.of(task)
+        return None

@@ -50,7 +50,8 @@ def known_limit(
     """
     dropped = {
         f"{progress.operation.name} raised {error!r}"
-        for progress, error in world.errors()
+        for progress in world.progress
+        for error in progress.errors()
         if isinstance(progress.operation, TextTurn)
         and any(other.overlaps_handoff(progress) for other in world.progress)
         and repr(error) == "AssertionError('rt_session is not available')"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .history import Event, State
@@ -85,6 +85,14 @@ class Progress:
         self.certain = True
         self.interrupted = False
         self.held: tuple[State, State] = (frozenset(), frozenset())
+
+    def errors(self) -> Iterator[BaseException]:
+        """In what its tasks ended; a disturbed one may do so in what the disturbance raises."""
+        for task in self.tasks:
+            if not task.done() or task.cancelled() or (error := task.exception()) is None:
+                continue
+            if self.certain or type(error).__name__ != "RealtimeError":
+                yield error
 
     def overlaps_handoff(self, other: Progress) -> bool:
         """Whether this is a handoff during which the other began."""

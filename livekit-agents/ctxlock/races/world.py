@@ -7,7 +7,7 @@ acknowledgement is a step.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from livekit.agents import llm
@@ -151,34 +151,14 @@ class World:
     @property
     def held_locks(self) -> list[str]:
         """The locks around updates that are held."""
-        return [
-            name
-            for activity in self._activities
-            for name, lock in locks_of(activity)
-            if lock.locked()
-        ]
-
-    def errors(self) -> Iterator[tuple[Progress, BaseException]]:
-        """Exceptions in which something ended that was done on an operation's behalf.
-
-        A disturbed operation may end in the error that the disturbance raises.
-        """
-        for progress in self.progress:
-            for task in progress.tasks:
-                if not task.done() or task.cancelled() or (error := task.exception()) is None:
-                    continue
-                if progress.certain or type(error).__name__ != "RealtimeError":
-                    yield progress, error
-
-    # -- the session's life
+        locks = [named for activity in self._activities for named in locks_of(activity)]
+        return [name for name, lock in locks if lock.locked()]
 
     async def _run(self) -> None:
         async with running(agent_with(*self._tools)) as talk:
             await talk.replace(note("before"))
             self._ready.set_result(talk)
             await self._closing.wait()
-
-    # -- steps
 
     def _start(self, progress: Progress) -> None:
         progress.began = self._step
@@ -232,8 +212,6 @@ class World:
         progress.certain = False
         step()
 
-    # -- who does what
-
     def _hold(self) -> Push:
         push = OwnedPush()
         self.pushes.append(push)
@@ -251,18 +229,14 @@ class World:
     def _is_over(self, progress: Progress) -> bool:
         return progress.operation.over(progress.tasks)
 
-    def _waiters(self) -> Iterable[tuple[Progress, asyncio.Task[Any]]]:
+    def _waiters(self) -> Iterator[tuple[Progress, asyncio.Task[Any]]]:
         """Who waits for a lock, and can be cancelled."""
-        locks = [self.realtime.engine.lock]
-        for activity in self._activities:
-            locks += [lock for _, lock in locks_of(activity)]
-        waited = [waiter for lock in locks for waiter in lock._waiters or ()]
+        named = [named for activity in self._activities for named in locks_of(activity)]
+        locks = [self.realtime.engine.lock, *(lock for _, lock in named)]
         for progress in self.progress:
-            for task in progress.tasks if progress.operation.cancellable else ():
-                if any(getattr(task, "_fut_waiter", None) is waiter for waiter in waited):
-                    if (client := self._clients.of(task)) is not None:
-                        yield progress, client
-                    break
+            tasks = progress.tasks if progress.operation.cancellable else []
+            if client := self._clients.first_waiting(tasks, locks):
+                yield progress, client
 
 
 def _told(context: dict[str, Any]) -> str:
