@@ -7,9 +7,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from activity import PUSH, guarded, locked, module
+from activity import NAME, PUSH, guarded, locked, module
 from cli import run
+from test_route import REPLACEMENT, activity
 
+from ctxlock.route import route
 from ctxlock.syntax import TARGET
 from noxfile import find_python
 
@@ -71,6 +73,8 @@ def test_json_is_sorted_and_versioned(tmp_path: Path, capsys: pytest.CaptureFixt
         "livekit_agents": None,
         "file": str(file),
         "bare": 1,
+        "scope": None,
+        "parts": [],
         "sites": [
             {
                 "role": "other",
@@ -254,3 +258,13 @@ def test_an_old_python(minor: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run("audit", *arguments) == 2
     assert "Usage:" in capsys.readouterr().err
+
+
+def test_scope_full_and_its_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "agent_activity.py"
+    file.write_text(route(activity(REPLACEMENT), NAME))
+    assert run("audit", file) == 0
+    assert "Scope full: replacements." in capsys.readouterr().out
+    assert run("audit", "--json", file) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["scope"], report["parts"]) == ("full", ["replacements"])

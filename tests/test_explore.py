@@ -18,14 +18,17 @@ from ctxlock.runner import run_module
 
 def group(kinds: list[str], orders: dict[str, list[int]], **values: Any) -> dict[str, Any]:
     given = {"disturbances": 1, "limits": {}, "replays": {}, "exhausted": False, "seconds": 1.0}
+    given |= {"integrity": False, "problems": {}}
     return {"kinds": kinds, "orders": orders, **given, **values}
 
 
-def exploration(*groups: dict[str, Any]) -> Exploration:
+def exploration(*groups: dict[str, Any], integrity: bool = False) -> Exploration:
     report = {
         "format": 1,
         "livekit_agents": "1.8.9",
         "kinds": ["text turn", "tool output"],
+        "integrity": integrity,
+        "problems": ["1 server item lost", "6 frozen"] if integrity else [],
         "limits": {"late deletion": "It arrived late."},
         "seconds": 2.0,
         "groups": list(groups),
@@ -95,6 +98,37 @@ def test_what_was_left_out_is_said() -> None:
     triple["disturbances"] = 0
     *_, last = exploration(CLEAN, triple).remarks()
     assert "disturbed triples" in last and "groups of 4" in last
+
+
+def test_problems_are_counted_by_kind() -> None:
+    bad = {**BAD, "integrity": True, "problems": {"6 frozen": 2}}
+    found = exploration(CLEAN, bad, integrity=True)
+    text = io.StringIO()
+    [table] = found.problems()
+    Console(width=80, file=text).print(table)
+    rows = text.getvalue().splitlines()
+    assert any("1 server item lost" in row and "0/8" in row for row in rows)
+    assert any("6 frozen" in row and "2/8" in row for row in rows)
+    assert "integrity=True" in next(found.replays())
+
+
+def test_there_is_no_such_table_without_integrity() -> None:
+    assert not list(exploration(CLEAN, BAD).problems())
+    assert "integrity" not in next(exploration(CLEAN, BAD).replays())
+
+
+@pytest.mark.parametrize("flag", [[], ["--integrity"]])
+def test_integrity_is_passed_on(flag: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[list[str]] = []
+
+    def run_it(python: str, scratch: Path, command: list[str], on_line: Any) -> str:
+        given.append(command)
+        return json.dumps(exploration(CLEAN).report)
+
+    monkeypatch.setattr(explore_command, "_environment", lambda *_: "python")
+    monkeypatch.setattr(explore_command, "run_module", run_it)
+    assert run("explore", *flag) == 0
+    assert ("--integrity" in given[0]) == bool(flag)
 
 
 def test_replay_is_a_test() -> None:

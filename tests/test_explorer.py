@@ -11,9 +11,10 @@ import pytest
 from _realtime_support import VERSION, fails_on_stock, needs
 
 from ctxlock.races.explorer import replay, run_schedule
+from ctxlock.races.kinds import kinds_of
 from ctxlock.races.limits import DROPPED_TURN, FAILED_REPLACEMENT, LATE_ARRIVAL
-from ctxlock.races.operations import KINDS, kinds_of
-from ctxlock.races.releases import is_patched
+from ctxlock.races.operations import KINDS
+from ctxlock.races.releases import has_full_scope, is_patched
 from ctxlock.races.search import Choose, follow
 from ctxlock.races.survey import Group, plan, tally
 
@@ -76,9 +77,11 @@ def test_replacement_during_a_session_start_is_caught() -> None:
 def test_patched_release_is_linearizable_under_every_disturbance(kinds: tuple[str, str]) -> None:
     found = tally(Group(kinds, 1))
     assert (found.violations, found.exhausted) == (0, False)
-    assert found.schedules == 50
+    # with the scope `full`, the update of a client that was cancelled goes on, and is not late
+    assert found.schedules == (46 if has_full_scope() else 50)
 
 
+@pytest.mark.skipif(has_full_scope(), reason="what failed goes along with the next update there")
 def test_late_arrival_is_a_known_limit() -> None:
     choices = ["start deleting replacement 2", "start text turn 1"]
     choices.append("time out deleting replacement 2")

@@ -74,6 +74,49 @@ def test_finals(initial: str, events: list[Event], expected: list[str]) -> None:
     assert finals(initial, *events) == expected
 
 
+def strict(name: str, captured: str, stays: str, began: int, ended: int) -> Event:
+    return Event(
+        name, began, ended, captured=frozenset(captured), stays=frozenset(stays), spares=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("initial", "events", "expected"),
+    [
+        pytest.param(
+            "", [strict("r", "b", "a", 1, 4), adds("a", 2, 3)], ["ab"], id="arrived-while-it-waited"
+        ),
+        pytest.param(
+            "", [adds("a", 1, 3), strict("r", "b", "", 2, 4)], ["ab", "b"], id="known-by-then"
+        ),
+        pytest.param("a", [strict("r", "b", "", 1, 2)], ["b"], id="known-and-left-out"),
+        pytest.param("a", [strict("r", "b", "a", 1, 2)], ["ab"], id="not-the-callers-to-remove"),
+        pytest.param(
+            "",
+            [strict("r", "b", "a", 1, 9), strict("q", "b", "", 4, 9), adds("a", 2, 3)],
+            ["b"],
+            id="left-out-by-a-later-one",
+        ),
+        pytest.param(
+            "a",
+            [strict("r", "b", "a", 1, 4), removes("a", 2, 3)],
+            ["b"],
+            id="removed-by-another",
+        ),
+    ],
+)
+def test_finals_of_strict_replacements(
+    initial: str, events: list[Event], expected: list[str]
+) -> None:
+    assert finals(initial, *events) == expected
+
+
+def test_deleting_what_arrived_is_a_loss_by_the_stricter_rule_alone() -> None:
+    arrived = adds("a", 2, 3)
+    assert explain("", "b", replaces("r", "b", 1, 4), arrived) == []
+    assert explain("", "b", strict("r", "b", "a", 1, 4), arrived) == ["a is lost"]
+
+
 def test_the_order_of_the_events_in_the_list_is_no_matter() -> None:
     events = [adds("a", 1, 3), replaces("r", "bx", 2, 5), removes("x", 4, 6)]
     found = {tuple(finals("x", *order)) for order in itertools.permutations(events)}

@@ -52,6 +52,11 @@ class Exploration:
         return dict(found)
 
     @property
+    def integrity(self) -> bool:
+        """Whether it was judged by the stricter verdict."""
+        return bool(self.report["integrity"])
+
+    @property
     def unknown(self) -> list[str]:
         """The groups whose budget ended before their schedules did."""
         return [_named(group) for group in self.report["groups"] if group["exhausted"]]
@@ -88,6 +93,21 @@ class Exploration:
             table.add_row(f"{number} {first}", *row)
         return table
 
+    def problems(self) -> Iterator[Table]:
+        """For the stricter verdict, a table of the violated schedules by kind of problem."""
+        if not self.integrity:
+            return
+        found: Counter[str] = Counter()
+        for group in self.report["groups"]:
+            found.update(group["problems"])
+        title = f"integrity of livekit-agents {self.report['livekit_agents']}"
+        table = Table(title=title, box=box.SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
+        table.add_column("kind")
+        table.add_column("violated of all", justify="right")
+        for kind in self.report["problems"]:
+            table.add_row(kind, _cell([self.schedules, found[kind]]))
+        yield table
+
     def remarks(self) -> Iterator[str]:
         """What the heat maps do not say, in sentences."""
         seconds = self.report["seconds"]
@@ -106,7 +126,7 @@ class Exploration:
         shortest: dict[str, tuple[int, str]] = {}
         for group in self.report["groups"]:
             for problem, choices in group["replays"].items():
-                test = (len(choices), _as_test(group["kinds"], choices, problem))
+                test = (len(choices), _as_test(group, choices, problem))
                 shortest[problem] = min(shortest.get(problem, test), test)
         for limit in sorted(set(self.limits) & set(shortest)):
             yield shortest.pop(limit)[1]
@@ -121,7 +141,8 @@ class Exploration:
         undisturbed = sorted(
             {len(g["kinds"]) for g in self.report["groups"] if not g["disturbances"]}
         )
-        names = [f"disturbed {_SIZES.get(n, f'groups of {n}')}" for n in undisturbed]
+        names = ["larger groups of updates alone"] if self.integrity and size > 2 else []
+        names += [f"disturbed {_SIZES.get(n, f'groups of {n}')}" for n in undisturbed]
         larger = _SIZES.get(size + 1, f"groups of {size + 1}")
         return ", ".join([*names, f"{larger} and larger groups", "several disturbances at once"])
 
@@ -138,7 +159,7 @@ def _cell(counts: list[int] | None) -> Text:
     if counts is None:
         return Text("-", style="dim")
     schedules, violated = counts
-    share = violated / schedules
+    share = violated / max(schedules, 1)
     text = f"{violated}/{schedules}"
     if not violated:
         return Text(text, style="green")
@@ -151,7 +172,8 @@ def _as_argument(choices: list[str]) -> list[str]:
     return ["        choices=[", *(f'            "{choice}",' for choice in choices), "        ],"]
 
 
-def _as_test(kinds: list[str], choices: list[str], problem: str) -> str:
+def _as_test(group: dict[str, Any], choices: list[str], problem: str) -> str:
+    kinds: list[str] = group["kinds"]
     name = "_and_".join(kind.replace(" ", "_").replace("-", "_") for kind in kinds)
     lines = [
         f"def test_{name}() -> None:",
@@ -159,6 +181,7 @@ def _as_test(kinds: list[str], choices: list[str], problem: str) -> str:
         "    replay(",
         *(f'        "{kind}",' for kind in kinds),
         *_as_argument(choices),
+        *(["        integrity=True,"] if group["integrity"] else []),
         "    )",
     ]
     return "\n".join(lines)

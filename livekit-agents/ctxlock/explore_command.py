@@ -49,6 +49,10 @@ def explore(
     full: Annotated[
         bool, typer.Option("--full", help="Disturb groups of three and more, too.")
     ] = False,
+    integrity: Annotated[
+        bool,
+        typer.Option("--integrity", help="More operations, and the stricter verdict."),
+    ] = False,
     jobs: Annotated[
         int, typer.Option(min=1, help="Processes; by default as many as processors.")
     ] = os.cpu_count() or 1,
@@ -75,6 +79,7 @@ def explore(
         python = _environment(upstream, stock, scope, scratch)
         command = ["ctxlock.races.explore", "--progress", f"--depth={depth}", f"--jobs={jobs}"]
         command += [f"--budget={budget}", *(["--full"] if full else [])]
+        command += ["--integrity"] if integrity else []
         found = Exploration.parse(_run(python, scratch / "races", command))
     if json:
         print(found.as_json())
@@ -85,6 +90,9 @@ def explore(
 
 def _print(found: Exploration) -> None:
     for table in found.heat_maps():
+        out.print(table)
+        out.print()
+    for table in found.problems():
         out.print(table)
         out.print()
     for remark in found.remarks():

@@ -73,6 +73,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self.stop()  # after one round
             self.run_forever()
 
+    def next_limit(self) -> float | None:
+        """When the next timer fires, if there is one."""
+        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        return min((timer.when() for timer in timers if not timer.cancelled()), default=None)
+
+    def pass_time(self, until: float) -> None:
+        """Has it be a later time, at which what is due fires."""
+        self._now = max(self._now, until)
+
     def complete(self, work: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:
         """Runs ``work`` to its end, and lets time pass when there is nothing else to do.
 

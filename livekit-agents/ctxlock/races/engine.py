@@ -25,6 +25,7 @@ __all__ = ["Engine", "conversation_items"]
 logger = logging.getLogger(__name__)
 
 _KINDS = ("message", "function_call", "function_call_output")
+_SYSTEM = ("system", "developer")
 _INSTRUCTIONS = "lk.agent_task.instructions"  # and what begins with it
 
 
@@ -118,13 +119,17 @@ class Engine:
     def reconnect(self) -> Push | None:
         """Begins with an empty conversation, and repeats what it knows.
 
-        That is what the mirror holds, but for messages that are empty, and then whatever an update
-        is still waiting for. What was given up on is gone.
+        That is what the mirror holds, but for messages that are empty or the system's, and then
+        whatever an update is still waiting for. What was given up on is gone.
 
         Returns:
             The request, for the caller to release; None if there is none, or a test holds it.
         """
-        known = [i for i in self.mirror.items if i.type != "message" or i.content]
+        known = [
+            item
+            for item in self.mirror.items
+            if item.type != "message" or (item.content and item.role not in _SYSTEM)
+        ]
         waiting = [push for push in self._sent if not push.settled]
         operations: list[Operation] = [
             Create(before.id if before else None, item)
@@ -138,7 +143,7 @@ class Engine:
         self._mirror = RemoteChatContext()
         if not operations:
             return None
-        again = self._held.popleft() if self._held else Push(held=False)
+        again = self._held.popleft() if self._held else self.new_push()
         held, again.held = again.held, True
         self.pushes.append(again)
         self._sent.append(again)

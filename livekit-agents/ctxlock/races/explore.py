@@ -16,8 +16,9 @@ from functools import partial
 from typing import Any
 
 from . import clock  # noqa: F401  (before livekit.agents)
+from .integrity import KINDS_OF_PROBLEMS
+from .kinds import kinds_of
 from .limits import LIMITS
-from .operations import kinds_of
 from .releases import installed
 from .survey import BUDGET, Group, Tally, plan, tally, warm_up
 
@@ -46,11 +47,15 @@ def report(groups: Sequence[Group], jobs: int, budget: int, progress: bool) -> d
     else:
         warm_up()
         tallies = _collect((tally(group, budget) for group in groups), groups, progress)
-    tallies.sort(key=lambda found: groups.index(Group(found.kinds, found.disturbances)))
+    kinds = [group.kinds for group in groups]
+    tallies.sort(key=lambda found: kinds.index(found.kinds))
+    integrity = any(group.integrity for group in groups)
     return {
         "format": FORMAT,
         "livekit_agents": installed(),
-        "kinds": [kind.kind for kind in kinds_of()],
+        "integrity": integrity,
+        "kinds": [kind.kind for kind in kinds_of(integrity=integrity)],
+        "problems": list(KINDS_OF_PROBLEMS) if integrity else [],
         "limits": LIMITS,
         "seconds": round(time.perf_counter() - started, 3),
         "groups": [found.as_json() for found in tallies],
@@ -74,14 +79,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--budget", type=int, default=BUDGET, help="schedules of one group at most")
     parser.add_argument("--only", action="append", default=[], help="a group: kind,kind")
+    parser.add_argument(
+        "--integrity", action="store_true", help="more operations, and the stricter verdict"
+    )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--clean", action="store_true", help="disturb nothing")
     how.add_argument("--full", action="store_true", help="disturb the larger groups too")
     parser.add_argument("--progress", action="store_true", help="a line per group on stderr")
     arguments = parser.parse_args(argv)
-    groups = select(plan(kinds_of(), arguments.depth), arguments.only)
+    integrity = arguments.integrity
+    groups = plan(kinds_of(integrity=integrity), arguments.depth, integrity=integrity)
+    groups = select(groups, arguments.only)
     if arguments.clean or arguments.full:
-        groups = [Group(group.kinds, int(arguments.full)) for group in groups]
+        groups = [Group(group.kinds, int(arguments.full), integrity) for group in groups]
     found = report(groups, arguments.jobs, arguments.budget, arguments.progress)
     print(json.dumps(found, indent=2, sort_keys=True))
     return 0

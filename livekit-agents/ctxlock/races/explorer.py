@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from livekit.agents import llm
 
 from .clock import Stuck, VirtualLoop, virtual_clock
+from .integrity import FROZEN, OTHER, Problem, judge_integrity, unfinished_kinds
 from .judge import judge, unfinished
+from .kinds import make_operations
 from .limits import known_limit
-from .operations import make_operations
 from .search import Choose, follow
 from .verdict import NotAtRest
 from .world import World
@@ -28,57 +29,85 @@ class Outcome:
         problems: What is wrong with it; nothing if it is linearizable and at rest.
         limit: The known limit that all of it comes down to, a key of `limits.LIMITS`, or nothing.
         order: The kinds of the operations in the order of their starts.
+        kinds: The kinds of the problems, if they were judged for integrity.
     """
 
     problems: tuple[str, ...]
     limit: str
     order: tuple[str, ...]
+    kinds: tuple[str, ...] = ()
 
 
-def run_schedule(kinds: Sequence[str], choose: Choose, disturbances: int = 0) -> Outcome:
+def run_schedule(
+    kinds: Sequence[str], choose: Choose, disturbances: int = 0, *, integrity: bool = False
+) -> Outcome:
     """Runs operations of these kinds to their end.
 
     Args:
         kinds: What overlaps; the operations are numbered from 1.
         choose: Says which step comes next.
         disturbances: How many updates or operations may be disturbed.
+        integrity: Whether a provider may be silent, and the stricter verdict holds.
     """
     with _quiet(), virtual_clock():
         if not 1e9 <= llm.ChatMessage(role="user", content=[]).created_at < 1.1e9:
             raise RuntimeError("Import ctxlock.races.clock before livekit.agents.")
         loop = VirtualLoop()
         try:
-            world = World(loop, make_operations(kinds), disturbances)
+            world = World(loop, make_operations(kinds), disturbances, integrity)
             world.open()
             while steps := world.steps():
                 world.take(steps[choose(list(steps))])
-            problems = [*unfinished(world), *judge(world)]
-            limit = known_limit(world, problems) if problems else ""
+            problems = list(_judged(world, integrity))
+            limit = _limit(world, problems, integrity) if problems else ""
             settled = len(problems)
             try:
                 world.close()
             except (NotAtRest, Stuck) as error:
-                problems.append(str(error))
-            problems += world.complaints
+                problems.append(Problem(FROZEN, str(error)))
+            problems += [Problem(OTHER, complaint) for complaint in world.complaints]
             limit = limit if len(problems) == settled else ""
         finally:
+            loop.set_task_factory(None)
+            loop.set_exception_handler(None)
             loop.close()
     started = sorted(world.progress, key=lambda p: p.began or 0)
     order = tuple(p.operation.kind for p in started)
-    return Outcome(tuple(problems), limit, order)
+    found = sorted({problem.kind for problem in problems}) if integrity else []
+    return Outcome(tuple(p.text for p in problems), limit, order, tuple(found))
 
 
-def replay(*kinds: str, choices: Sequence[str]) -> None:
+def _judged(world: World, integrity: bool) -> Iterator[Problem]:
+    for text in unfinished(world):
+        yield Problem(unfinished_kinds(world, text), text)
+    if integrity:
+        yield from judge_integrity(world)
+    else:
+        yield from (Problem(OTHER, text) for text in judge(world))
+
+
+def _limit(world: World, problems: Sequence[Problem], integrity: bool) -> str:
+    texts = [problem.text for problem in problems]
+    verdict = judge_integrity if integrity else judge
+    return known_limit(world, texts, verdict, integrity=integrity)
+
+
+def replay(*kinds: str, choices: Sequence[str], integrity: bool = False) -> None:
     """Repeats a schedule that was found wanting.
 
     Args:
         kinds: The operations, as they were explored.
         choices: The steps, up to where it no longer matters.
+        integrity: Whether it was found wanting by the stricter verdict.
 
     Raises:
         AssertionError: If something is wrong with it.
     """
-    outcome = follow(lambda choose: run_schedule(kinds, choose, len(choices)), choices).result
+
+    def run(choose: Choose) -> Outcome:
+        return run_schedule(kinds, choose, len(choices), integrity=integrity)
+
+    outcome = follow(run, choices).result
     assert not outcome.problems, "; ".join(outcome.problems)
 
 

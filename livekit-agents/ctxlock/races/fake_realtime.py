@@ -127,6 +127,10 @@ class FakeRealtimeSession(llm.RealtimeSession[Any]):
         self.add_item(item)
         return item.id
 
+    def hears(self, item_id: str) -> bool:
+        """Whether what was said is still to be understood."""
+        return item_id in self._heard
+
     def transcribe(self, item_id: str, text: str) -> None:
         """Has understood what was said; the transcript joins the item."""
         for item in self._engine.both_sides(item_id):

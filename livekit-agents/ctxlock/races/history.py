@@ -34,6 +34,10 @@ class Event:
             replacement deletes it if it comes later and its caller knew nothing of it, and
             spares it if the item reached the agent's own context first. Both are accepted
             here; that the agent and the model agree in the end is checked elsewhere.
+        stays: What a replacement does not delete though it was left out, as nobody could know of it
+            then, or it was not the caller's to remove.
+        spares: Whether it may spare what another operation adds at the same time, as above. If not,
+            only what stays does.
         certain: Whether it must have taken effect.
     """
 
@@ -43,6 +47,8 @@ class Event:
     adds: State = _NOTHING
     removes: State = _NOTHING
     captured: State | None = None
+    stays: State = _NOTHING
+    spares: bool = True
     certain: bool = True
 
     def precedes(self, other: Event) -> bool:
@@ -89,15 +95,23 @@ class History:
             final: The names of its items.
             excused: Items of which nothing is known, and which are not looked at.
         """
+        lost, extra = self.difference(final, excused)
         problems = [f"{name} is there twice" for name in sorted(repeated(final))]
+        problems += [f"{name} is lost" for name in sorted(lost)]
+        problems += [self._too_much(name) for name in sorted(extra)]
+        return problems
+
+    def difference(self, final: Sequence[str], excused: State = _NOTHING) -> tuple[State, State]:
+        """What is lost and what is too much, by the nearest end of a sequential order.
+
+        The arguments are as for `explain`.
+        """
         state = frozenset(final) - excused
         finals = {wanted - excused for wanted in self.finals()}
         if state in finals:
-            return problems
+            return _NOTHING, _NOTHING
         nearest = min(finals, key=lambda wanted: (len(wanted ^ state), sorted(wanted)))
-        problems += [f"{name} is lost" for name in sorted(nearest - state)]
-        problems += [self._too_much(name) for name in sorted(state - nearest)]
-        return problems
+        return nearest - state, state - nearest
 
     def _too_much(self, name: str) -> str:
         known = name in self.initial or any(name in event.adds for event in self.events)
@@ -114,10 +128,12 @@ class History:
         concurrent = frozenset(
             chain.from_iterable(o.adds for o in self.events if o is not event and o.overlaps(event))
         )
-        unknown = sorted((state - event.captured) & concurrent)
+        left_out = state - event.captured
+        kept = event.captured | (left_out & event.stays)
+        unknown = sorted((left_out - kept) & concurrent) if event.spares else []
         for size in range(len(unknown) + 1):
             for spared in combinations(unknown, size):
-                yield event.captured | frozenset(spared)
+                yield kept | frozenset(spared)
 
 
 def repeated(names: Sequence[str]) -> set[str]:

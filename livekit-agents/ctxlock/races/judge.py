@@ -27,8 +27,9 @@ def unfinished(world: World) -> Iterator[str]:
             yield f"{progress.operation.name} never ends"
     for name in world.held_locks:
         yield f"{name} is still held"
-    for progress, error in world.errors():
-        yield f"{progress.operation.name} raised {error!r}"
+    for progress in world.progress:
+        for error in progress.errors():
+            yield f"{progress.operation.name} raised {error!r}"
 
 
 def judge(world: World, beyond: State = frozenset(), unordered: State = frozenset()) -> list[str]:

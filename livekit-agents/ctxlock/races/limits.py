@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from .engine import conversation_items
 from .history import Event, State
 from .judge import judge, unfinished
+from .operation import label_items
 from .operations import TextTurn
 from .push import Create
-from .verdict import name_items
 from .world import World
 
 __all__ = ["DROPPED_TURN", "FAILED_REPLACEMENT", "LATE_ARRIVAL", "LIMITS", "known_limit"]
@@ -34,11 +34,24 @@ LIMITS = {
 """By name, in full sentences."""
 
 
-def known_limit(world: World, problems: Sequence[str]) -> str:
-    """The known limit that explains every one of the problems, if one does."""
+Judge = Callable[[World, State, State], Sequence[object]]
+
+
+def known_limit(
+    world: World, problems: Sequence[str], verdict: Judge = judge, *, integrity: bool = False
+) -> str:
+    """The known limit that explains every one of the problems, if one does.
+
+    Args:
+        world: A schedule at its end.
+        problems: What is wrong with it, `unfinished` and by the verdict.
+        verdict: What judges the two contexts.
+        integrity: Whether only what no patch can mend is a limit.
+    """
     dropped = {
         f"{progress.operation.name} raised {error!r}"
-        for progress, error in world.errors()
+        for progress in world.progress
+        for error in progress.errors()
         if isinstance(progress.operation, TextTurn)
         and any(other.overlaps_handoff(progress) for other in world.progress)
         and repr(error) == "AssertionError('rt_session is not available')"
@@ -48,10 +61,14 @@ def known_limit(world: World, problems: Sequence[str]) -> str:
     if any(unfinished(world)):
         return ""
     missing, misplaced = _astray(world)
-    if (missing or misplaced) and not judge(world, missing, misplaced):
+    if (missing or misplaced) and not verdict(world, missing, misplaced):
         return LATE_ARRIVAL
+    if integrity:
+        return ""
     overwritten = frozenset(_overwritten([progress.as_event() for progress in world.progress]))
-    return FAILED_REPLACEMENT if overwritten and not judge(world, overwritten) else ""
+    return (
+        FAILED_REPLACEMENT if overwritten and not verdict(world, overwritten, frozenset()) else ""
+    )
 
 
 def _overwritten(events: Sequence[Event]) -> Iterator[str]:
@@ -76,7 +93,7 @@ def _astray(world: World) -> tuple[State, State]:
     items = [*world.initial, *conversation_items(world.talk.local), *world.realtime.server.items]
     for push in world.pushes:
         items += push.creates
-    names = dict(zip((item.id for item in items), name_items(items), strict=True))
+    names = dict(zip((item.id for item in items), label_items(items), strict=True))
     effects = {progress.operation.name: progress.effect for progress in world.progress}
     missing: set[str] = set()
     misplaced: set[str] = set()

@@ -1,87 +1,26 @@
-"""The operations whose overlaps are explored: what each needs, how it starts, what it should do."""
+"""The updates whose overlaps are explored."""
 
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from livekit.agents import Agent, llm
+from livekit.agents import Agent
 
-from .engine import conversation_items
 from .harness import GatedTool, Harness, local_context
-from .history import State
-from .releases import Releases, installed
+from .operation import Effect, Operation, names_of
+from .releases import Releases
 from .scenario import note
-from .verdict import name_items
 
-__all__ = ["KINDS", "Effect", "Operation", "kinds_of", "make_operations", "names_of"]
-
-
-@dataclass(frozen=True)
-class Effect:
-    """What an operation should do to the remote context, known as soon as it starts."""
-
-    adds: State = frozenset()
-    removes: State = frozenset()
-    captured: State | None = None
-
-    def deletes(self, name: str) -> bool:
-        """Whether it is the operation's business to delete that item."""
-        left_out = self.captured is not None and name not in self.captured
-        return left_out or name in self.removes
-
-
-def names_of(chat_ctx: llm.ChatContext) -> State:
-    """The names of what a provider gets to see of a context."""
-    return frozenset(name_items(conversation_items(chat_ctx)))
-
-
-class Operation(ABC):
-    """One update of the realtime context, from the application's or the model's side.
-
-    Attributes:
-        kind: What sort of operation it is; with the number behind it, its name.
-        applies: The releases that have it.
-        phase: The order in which operations are prepared; the model makes one response at a time.
-        alone: Whether there can be only one of its kind at a time.
-        cancellable: Whether it can be cancelled in a session that goes on.
-    """
-
-    kind: ClassVar[str]
-    applies: ClassVar[Releases] = Releases()
-    phase: ClassVar[int] = 0
-    alone: ClassVar[bool] = False
-    cancellable: ClassVar[bool] = True
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.name = f"{self.kind} {number}"
-        self.tools: list[GatedTool] = []
-
-    async def prepare(self, talk: Harness) -> None:  # noqa: B027  (most need nothing)
-        """Does what must have happened before."""
-
-    @abstractmethod
-    def start(self, talk: Harness, tools: Sequence[GatedTool]) -> Effect:
-        """Starts it; what follows is up to the event loop.
-
-        Args:
-            talk: The session.
-            tools: The tools of all operations, for agents made on the way.
-        """
-
-    def over(self, tasks: Iterable[asyncio.Task[Any]]) -> bool:
-        """Whether it has come to its end, by the tasks that were started on its behalf."""
-        return all(task.done() for task in tasks)
+__all__ = ["KINDS"]
 
 
 class TextTurn(Operation):
     """The user types."""
 
     kind = "text turn"
+    interruptible = True
 
     def start(self, talk: Harness, tools: Sequence[GatedTool]) -> Effect:
         talk.text_turn(f"text {self.number}")
@@ -172,6 +111,7 @@ class SpokenMessage(Operation):
 
     kind = "spoken message"
     applies = Releases("1.8.9", before="2.0.0")
+    interruptible = True
 
     def start(self, talk: Harness, tools: Sequence[GatedTool]) -> Effect:
         talk.say(f"words {self.number}")
@@ -185,11 +125,17 @@ class SessionStart(Operation):
     applies = Releases("1.5.3")
     cancellable = False
 
+    def toolsets(self) -> list[Any]:
+        """What the new agent sets up before it takes the session over."""
+        return []
+
     def start(self, talk: Harness, tools: Sequence[GatedTool]) -> Effect:
         chat_ctx = local_context(talk.activity)
         chat_ctx.items.append(note(f"handed over {self.number}"))
         agent = Agent(
-            instructions="Answer at length.", tools=[t.tool for t in tools], chat_ctx=chat_ctx
+            instructions="Answer at length.",
+            tools=[*(t.tool for t in tools), *self.toolsets()],
+            chat_ctx=chat_ctx,
         )
         talk.session.update_agent(agent)
         self._handoff = talk.session._update_activity_atask
@@ -212,15 +158,4 @@ KINDS: tuple[type[Operation], ...] = (
     SpokenMessage,
     SessionStart,
 )
-"""All kinds, in the order in which tables show them."""
-
-
-def kinds_of(version: str | None = None) -> list[type[Operation]]:
-    """The kinds that a release has, by default the installed one."""
-    return [kind for kind in KINDS if (version or installed()) in kind.applies]
-
-
-def make_operations(kinds: Sequence[str]) -> list[Operation]:
-    """Makes one operation for each name of a kind, numbered from 1."""
-    by_name = {kind.kind: kind for kind in KINDS}
-    return [by_name[kind](number) for number, kind in enumerate(kinds, 1)]
+"""The updates, in the order in which tables show them."""

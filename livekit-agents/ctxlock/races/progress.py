@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from .history import Event
-from .operations import Effect, Operation, SessionStart
+from .history import Event, State
+from .operation import Effect, Operation
+from .operations import SessionStart
 from .push import Push
 
 __all__ = ["OwnedPush", "Progress", "on_behalf_of", "owner"]
@@ -27,6 +28,7 @@ class OwnedPush(Push):
         task: Who waits for the acknowledgement.
         dropped: What the server will never see of it.
         given_up: Whether its client no longer waits, though the server may still see it.
+        silent: Whether the server says nothing about it for as long as its client waits.
     """
 
     def __init__(self) -> None:
@@ -35,6 +37,12 @@ class OwnedPush(Push):
         self.task = asyncio.current_task()
         self.dropped: set[str] = set()
         self.given_up = False
+        self.silent = False
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it is what a new connection begins with, so that nobody in particular sent it."""
+        return self.task is None
 
     def drop(self) -> None:
         """Notes that the server will never see what is still pending."""
@@ -60,8 +68,11 @@ class Progress:
         tasks: Those started on its behalf.
         began: The step at which it started, or None.
         ended: The step at which it was seen to be over, or None.
+        refused: Whether upstream took nothing new when it started.
         effect: What it should do.
         certain: Whether it was left alone, so that it must take effect.
+        interrupted: Whether an interruption came before its end, so that it may come to nothing.
+        held: What the agent held when it started, and what the session held.
     """
 
     def __init__(self, operation: Operation) -> None:
@@ -69,8 +80,19 @@ class Progress:
         self.tasks: list[asyncio.Task[Any]] = []
         self.began: int | None = None
         self.ended: int | None = None
+        self.refused = False
         self.effect = Effect()
         self.certain = True
+        self.interrupted = False
+        self.held: tuple[State, State] = (frozenset(), frozenset())
+
+    def errors(self) -> Iterator[BaseException]:
+        """In what its tasks ended; a disturbed one may do so in what the disturbance raises."""
+        for task in self.tasks:
+            if not task.done() or task.cancelled() or (error := task.exception()) is None:
+                continue
+            if self.certain or type(error).__name__ != "RealtimeError":
+                yield error
 
     def overlaps_handoff(self, other: Progress) -> bool:
         """Whether this is a handoff during which the other began."""
@@ -92,5 +114,5 @@ class Progress:
             adds=self.effect.adds,
             removes=self.effect.removes,
             captured=self.effect.captured,
-            certain=self.certain,
+            certain=self.certain and not self.interrupted,
         )

@@ -10,7 +10,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .explorer import Outcome, run_schedule
-from .operations import Operation
+from .happenings import HAPPENINGS
+from .operation import Operation
+from .operations import SessionStart
 from .search import Choose, Execution, explore, follow
 
 __all__ = ["Group", "Tally", "plan", "tally", "warm_up"]
@@ -21,14 +23,15 @@ BUDGET = 20_000
 
 @dataclass(frozen=True, order=True)
 class Group:
-    """Operations to overlap, by kind, and how many of them may be disturbed."""
+    """Operations to overlap, by kind, how many may be disturbed, and by which verdict."""
 
     kinds: tuple[str, ...]
     disturbances: int
+    integrity: bool = False
 
     def run(self, choose: Choose) -> Outcome:
         """Runs them under one schedule."""
-        return run_schedule(self.kinds, choose, self.disturbances)
+        return run_schedule(self.kinds, choose, self.disturbances, integrity=self.integrity)
 
 
 @dataclass
@@ -38,6 +41,7 @@ class Tally:
     Attributes:
         orders: By the order in which the operations started: schedules, violations, known limits.
         limits: How many came to each known limit.
+        problems: How many had a problem of each kind, if they were judged for integrity.
         replays: The shortest choices to each first problem, and to each known limit.
         exhausted: Whether the budget ended before the schedules did, so that nothing is certain.
         seconds: How long it took.
@@ -45,8 +49,10 @@ class Tally:
 
     kinds: tuple[str, ...]
     disturbances: int
+    integrity: bool = False
     orders: dict[str, list[int]] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
+    problems: dict[str, int] = field(default_factory=dict)
     replays: dict[str, list[str]] = field(default_factory=dict)
     exhausted: bool = False
     seconds: float = 0.0
@@ -66,25 +72,35 @@ class Tally:
         return asdict(self)
 
 
-def plan(kinds: Sequence[type[Operation]], depth: int) -> list[Group]:
+def plan(kinds: Sequence[type[Operation]], depth: int, *, integrity: bool = False) -> list[Group]:
     """The groups to explore: pairs with every disturbance, then larger ones undisturbed.
 
     Args:
         kinds: What there is to overlap.
         depth: How many operations the largest groups have.
+        integrity: Whether to judge by the stricter verdict; larger groups then have at least one
+            operation that is no update.
     """
     return [
-        Group(tuple(kind.kind for kind in group), 1 if size == 2 else 0)
+        Group(tuple(kind.kind for kind in group), _disturbances(group, integrity), integrity)
         for size in range(2, depth + 1)
         for group in itertools.combinations_with_replacement(kinds, size)
         if not any(kind.alone and group.count(kind) > 1 for kind in group)
+        if size == 2 or not integrity or any(kind in HAPPENINGS for kind in group)
     ]
+
+
+def _disturbances(group: Sequence[type[Operation]], integrity: bool) -> int:
+    """One for a pair; none if another stands for it, or if neither of the two is an update."""
+    happenings = sum(kind in HAPPENINGS for kind in group)
+    handoffs = sum(kind is SessionStart for kind in group)  # a slow handoff takes all its steps
+    return int(len(group) == 2 and not (integrity and happenings + handoffs == 2 and happenings))
 
 
 def tally(group: Group, budget: int = BUDGET) -> Tally:
     """Explores one group to its end, or to the budget's."""
     started = time.perf_counter()
-    found = Tally(group.kinds, group.disturbances)
+    found = Tally(group.kinds, group.disturbances, group.integrity)
     shortest: dict[str, Execution[Outcome]] = {}
     executions: Iterator[Execution[Outcome]] = explore(group.run)
     for execution in itertools.islice(executions, budget):
@@ -96,6 +112,8 @@ def tally(group: Group, budget: int = BUDGET) -> Tally:
         counts[2 if outcome.limit else 1] += 1
         if outcome.limit:
             found.limits[outcome.limit] = found.limits.get(outcome.limit, 0) + 1
+        for kind in () if outcome.limit else outcome.kinds:
+            found.problems[kind] = found.problems.get(kind, 0) + 1
         problem = outcome.limit or outcome.problems[0]
         known = shortest.get(problem)
         if known is None or len(execution.choices) < len(known.choices):

@@ -7,23 +7,23 @@ acknowledgement is a step.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from livekit.agents import llm
 
+from .clients import Clients, locks_of
 from .clock import VirtualLoop
+from .disturbances import Step, disturbances_of
 from .fake_realtime import FakeRealtimeSession
+from .happenings import Interruption
 from .harness import GatedTool, Harness, running
-from .operations import Operation
+from .operation import Effect, Operation, names_of
 from .progress import OwnedPush, Progress, on_behalf_of, owner
 from .push import Push
 from .scenario import agent_with, note
-from .watching import LOCK
 
-__all__ = ["LOCK", "World"]
-
-Step = Callable[[], object]
+__all__ = ["World"]
 
 
 class World:
@@ -33,6 +33,7 @@ class World:
         loop: The loop; nothing else may run on it.
         operations: What is to overlap.
         disturbances: How many of them may be disturbed.
+        integrity: Whether a provider may be silent, so that limits of time matter.
 
     Attributes:
         initial: What the model saw when the session was opened.
@@ -43,7 +44,11 @@ class World:
     """
 
     def __init__(
-        self, loop: VirtualLoop, operations: Sequence[Operation], disturbances: int
+        self,
+        loop: VirtualLoop,
+        operations: Sequence[Operation],
+        disturbances: int,
+        integrity: bool = False,
     ) -> None:
         self.initial: list[llm.ChatItem] = []
         self.progress = [Progress(operation) for operation in operations]
@@ -52,9 +57,11 @@ class World:
         self._by_name = {p.operation.name: p for p in self.progress}
         self._loop = loop
         self._disturbances = disturbances
+        self._integrity = integrity
         self._step = 0
         self.pushes: list[OwnedPush] = []
         self._activities: list[Any] = []
+        self._clients = Clients()
         self._tools: list[GatedTool] = [t for o in operations for t in o.tools]
         self._closing = asyncio.Event()
         self._ready: asyncio.Future[Harness] = loop.create_future()
@@ -88,18 +95,27 @@ class World:
         """The steps that are open now, by name: starts first, disturbances last."""
         steps: dict[str, Step] = {}
         for progress in self.progress:
-            if progress.began is None:
+            if progress.began is None and progress.operation.ready(self.talk):
                 steps[f"start {progress.operation.name}"] = lambda p=progress: self._start(p)  # type: ignore[misc]
-        sent = [push for push in self.pushes if push.pending]
+        for progress in self.progress:
+            if progress.began is not None and not progress.refused:
+                for name, step in progress.operation.further(self.talk).items():
+                    steps[name] = lambda p=progress, s=step: self._go_on(p, s)  # type: ignore[misc]
+        sent = self._under_way()
         for push in sent:
             late = "late " if push.settled else ""
-            steps.setdefault(f"acknowledge {late}{push.owner}", lambda p=push: p.release(1))  # type: ignore[misc]
+            steps.setdefault(
+                f"acknowledge {late}{push.owner}",
+                lambda p=push: p.release(None if p.repeats else 1),  # type: ignore[misc]
+            )
         realtime = self.realtime
         if realtime.instructions_entered.is_set():
             steps["acknowledge instructions"] = self._acknowledge_instructions
+        if self._waits_for_time() and (limit := self._loop.next_limit()) is not None:
+            steps["time passes"] = lambda: self._loop.pass_time(limit)
         if self.disturbed < self._disturbances:
             for push in sent:
-                if not push.settled:
+                if not push.settled and not push.repeats:
                     steps |= self._disturbing(push)
             for progress, task in self._waiters():
                 steps[f"cancel waiting {progress.operation.name}"] = (
@@ -114,6 +130,8 @@ class World:
         self._loop.drain()
         if self.talk.activity not in self._activities:
             self._activities.append(self.talk.activity)
+        for push in self.pushes:
+            push.given_up = push.given_up or (push.settled and bool(push.pending))
         for progress in self.progress:
             if progress.began is not None and progress.ended is None and self._is_over(progress):
                 progress.ended = self._step
@@ -133,26 +151,8 @@ class World:
     @property
     def held_locks(self) -> list[str]:
         """The locks around updates that are held."""
-        return [
-            name
-            for activity in self._activities
-            for name, lock in _locks_of(activity)
-            if lock.locked()
-        ]
-
-    def errors(self) -> Iterator[tuple[Progress, BaseException]]:
-        """Exceptions in which something ended that was done on an operation's behalf.
-
-        A disturbed operation may end in the error that the disturbance raises.
-        """
-        for progress in self.progress:
-            for task in progress.tasks:
-                if not task.done() or task.cancelled() or (error := task.exception()) is None:
-                    continue
-                if progress.certain or type(error).__name__ != "RealtimeError":
-                    yield progress, error
-
-    # -- the session's life
+        locks = [named for activity in self._activities for named in locks_of(activity)]
+        return [name for name, lock in locks if lock.locked()]
 
     async def _run(self) -> None:
         async with running(agent_with(*self._tools)) as talk:
@@ -160,17 +160,38 @@ class World:
             self._ready.set_result(talk)
             await self._closing.wait()
 
-    # -- steps
-
     def _start(self, progress: Progress) -> None:
         progress.began = self._step
+        progress.held = names_of(self.talk.local), names_of(self.realtime.chat_ctx)
         start = progress.operation.start
+        if progress.operation.interrupts:
+            for other in self.progress:
+                if other.began is not None and other.ended is None:
+                    other.interrupted = other.interrupted or other.operation.interruptible
         try:
             progress.effect = on_behalf_of(progress.operation.name, start, self.talk, self._tools)
         except RuntimeError:  # upstream takes nothing new while a handoff is under way
             if not any(other.overlaps_handoff(progress) for other in self.progress):
                 raise
-            progress.ended = self._step
+            progress.refused, progress.ended = True, self._step
+
+    def _go_on(self, progress: Progress, step: Step) -> None:
+        effect = on_behalf_of(progress.operation.name, step)
+        if isinstance(effect, Effect):
+            progress.effect = effect
+
+    def _under_way(self) -> list[OwnedPush]:
+        """What may be acknowledged next, in the order sent."""
+        sent = [push for push in self.pushes if push.pending and (push.settled or not push.silent)]
+        # before anything else on a new connection comes what is repeated there
+        return [push for push in sent if push.repeats] or sent
+
+    def _waits_for_time(self) -> bool:
+        """Whether something goes on, if ever, when a limit is reached."""
+        return any(push.silent and not push.settled for push in self.pushes) or any(
+            isinstance(p.operation, Interruption) and p.began is not None and p.ended is None
+            for p in self.progress
+        )
 
     def _acknowledge_instructions(self) -> None:
         realtime = self.realtime
@@ -180,27 +201,9 @@ class World:
         self._loop.call_soon(realtime.instructions_gate.clear)
 
     def _disturbing(self, push: OwnedPush) -> dict[str, Step]:
-        def reject() -> None:
-            push.drop()
-            push.reject()
-
-        def lose() -> None:
-            push.drop()
-            push.time_out(lost=True)
-
-        def time_out() -> None:
-            push.given_up = True
-            push.time_out()
-
-        def cancel() -> None:
-            push.given_up = True
-            assert push.task is not None
-            push.task.cancel()
-
         progress = self._by_name[push.owner]
-        ways: dict[str, Step] = {"reject": reject, "lose": lose, "time out": time_out}
-        if progress.operation.cancellable:
-            ways["cancel"] = cancel
+        client = self._clients.of(push.task) if progress.operation.cancellable else None
+        ways = disturbances_of(push, client=client, silence=self._integrity)
         return {
             f"{way} {push.owner}": lambda step=step: self._disturb(progress, step)  # type: ignore[misc]
             for way, step in ways.items()
@@ -211,8 +214,6 @@ class World:
         progress.certain = False
         step()
 
-    # -- who does what
-
     def _hold(self) -> Push:
         push = OwnedPush()
         self.pushes.append(push)
@@ -222,6 +223,7 @@ class World:
         self, loop: asyncio.AbstractEventLoop, work: Any, **kwargs: Any
     ) -> asyncio.Task[Any]:
         task = asyncio.Task(work, loop=loop, **kwargs)
+        self._clients.note(task)
         if progress := self._by_name.get(owner()):
             progress.tasks.append(task)
         return task
@@ -229,24 +231,14 @@ class World:
     def _is_over(self, progress: Progress) -> bool:
         return progress.operation.over(progress.tasks)
 
-    def _waiters(self) -> Iterable[tuple[Progress, asyncio.Task[Any]]]:
+    def _waiters(self) -> Iterator[tuple[Progress, asyncio.Task[Any]]]:
         """Who waits for a lock, and can be cancelled."""
-        locks = [self.realtime.engine.lock]
-        for activity in self._activities:
-            locks += [lock for _, lock in _locks_of(activity)]
-        waited = [waiter for lock in locks for waiter in lock._waiters or ()]
+        named = [named for activity in self._activities for named in locks_of(activity)]
+        locks = [self.realtime.engine.lock, *(lock for _, lock in named)]
         for progress in self.progress:
-            for task in progress.tasks if progress.operation.cancellable else ():
-                if any(getattr(task, "_fut_waiter", None) is waiter for waiter in waited):
-                    yield progress, task
-                    break
-
-
-def _locks_of(activity: Any) -> Iterator[tuple[str, asyncio.Lock]]:
-    yield from ((name, v) for name, v in vars(activity).items() if name.startswith(LOCK))
-    context = getattr(activity, "_rt_context", None)
-    if context is not None and context.lock is not None:
-        yield "realtime context", context.lock
+            tasks = progress.tasks if progress.operation.cancellable else []
+            if client := self._clients.first_waiting(tasks, locks):
+                yield progress, client
 
 
 def _told(context: dict[str, Any]) -> str:
