@@ -19,7 +19,7 @@ PYTHONS = ("3.10", "3.13")
 MINORS = tomlkit.parse(Path("tools/minors.toml").read_text(encoding="utf-8")).unwrap()
 CI_MINORS = [f"minors({release})" for release in ("1.0.23", "1.8.8", "1.8.9")]
 CI_SESSIONS = ["lint", "types", "patched_types", "tests", "explore", "matrix", "some_installers"]
-nox.options.sessions = [*CI_SESSIONS, "pythons", *CI_MINORS]
+nox.options.sessions = [*CI_SESSIONS, "full", "pythons", *CI_MINORS]
 
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
