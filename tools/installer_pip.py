@@ -53,8 +53,17 @@ PIP_CASES = [
         "a requirements file with a setting",
         "pip install -r requirements.txt",
         OLDER_PATCHED,
+        versions=("23.2.1", "newest"),
         files={"requirements.txt": f'./livekit-agents --config-settings "upstream={OLDER}"'},
-        versions=PIPS,
+    ),
+    pip(
+        "a requirements file with a setting",
+        "pip install -r requirements.txt",
+        "no such option: --config-settings",
+        fails=True,
+        versions=("23.0.1",),
+        files={"requirements.txt": f'./livekit-agents --config-settings "upstream={OLDER}"'},
+        note="set `CTXLOCK_UPSTREAM`, or take the line that `ctxlock build` prints",
     ),
     pip(
         "a patched wheel and a stock constraint",
@@ -76,6 +85,22 @@ PIP_CASES = [
         PATCHED,
         versions=THREE,
         files={"constraints.txt": f"livekit-agents=={PATCHED}"},
+    ),
+    pip(
+        "the tree and such a constraint in the environment",
+        "PIP_CONSTRAINT=$PWD/constraints.txt pip install ./livekit-agents",
+        PATCHED,
+        files={"constraints.txt": f"livekit-agents=={PATCHED}"},
+    ),
+    pip(
+        "the tree and such a constraint in the environment",
+        "PIP_CONSTRAINT=$PWD/constraints.txt pip install ./livekit-agents",
+        "conflict",
+        fails=True,
+        versions=("23.0.1", "23.2.1"),
+        files={"constraints.txt": f"livekit-agents=={PATCHED}"},
+        note="these hand it to the build, which needs stock; give it with `-c`, or without the "
+        "local version",
     ),
     pip(
         "extras from the tree",
