@@ -191,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for row in pool.map(lambda run: ours.row(*run), runs):
             rows.append(row)
             told = f"{row.case.tool} {row.version}: {row.case.what}: {row.outcome.result}"
-            console.print(told, highlight=False, markup=False)
+            console.print(told, highlight=False, markup=False, soft_wrap=True)
             if not row.outcome.expected:
                 console.print(f"{row.outcome.said}expected: {row.case.gives}", markup=False)
     console.print(table(rows))
