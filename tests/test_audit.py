@@ -264,7 +264,7 @@ def test_scope_full_and_its_parts(tmp_path: Path, capsys: pytest.CaptureFixture[
     file = tmp_path / "agent_activity.py"
     file.write_text(route(activity(REPLACEMENT), NAME))
     assert run("audit", file) == 0
-    assert "Scope full: replacements." in capsys.readouterr().out
+    assert "Scope full: replacements, server items." in capsys.readouterr().out
     assert run("audit", "--json", file) == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["scope"], report["parts"]) == ("full", ["replacements"])
+    assert (report["scope"], report["parts"]) == ("full", ["replacements", "server items"])

@@ -32,6 +32,13 @@ async def update_chat_ctx(self, chat_ctx):
 """
 """What every release has, and the scope cannot do without."""
 
+RECORDER = """\
+def _on_remote_item_added(self, ev):
+    known = self._agent._chat_ctx
+    known.items.append(ev.item)
+"""
+"""What releases have from 1.5.0 on."""
+
 CASES = [
     pytest.param(
         """\
@@ -50,24 +57,6 @@ CASES = [
             self._rt_context.keep(msg)
         """,
         id="text turn",
-    ),
-    pytest.param(
-        """\
-        async def _realtime_reply_task(self, said):
-            async with self._rt_chat_ctx_lock:
-                ctx = self._rt_session.chat_ctx.copy()
-                msg = ctx.add_message(said)
-                await self._rt_session.update_chat_ctx(ctx)
-            self._agent._chat_ctx.items.append(msg)
-        """,
-        """\
-        async def _realtime_reply_task(self, said):
-            ctx = llm.ChatContext.empty()
-            msg = ctx.add_message(said)
-            await self._rt_context.append(ctx, "text turn")
-            self._rt_context.keep(msg)
-        """,
-        id="text turn before 1.5",
     ),
     pytest.param(
         """\
@@ -166,7 +155,7 @@ CASES = [
         async def start(self):
             await self._rt_context.replace("session start")
         """,
-        id="session start before 1.5.3",
+        id="session start until 1.5.2",
     ),
     pytest.param(
         """\
@@ -181,22 +170,16 @@ CASES = [
         """,
         id="close",
     ),
-    pytest.param(
-        """\
-        def _on_remote_item_added(self, ev):
-            known = self._agent._chat_ctx
-            known.items.append(ev.item)
-        """,
-        """\
-        def _on_remote_item_added(self, ev):
-            self._rt_context.record(ev)
-        """,
-        id="server item",
-    ),
 ]
 
 
 def activity(*methods: str) -> str:
+    """An activity of 1.5.0 or later."""
+    return without_recorder(RECORDER, *methods)
+
+
+def without_recorder(*methods: str) -> str:
+    """An activity of an earlier release."""
     return "import asyncio\n" + IMPORT + locked(*methods).removeprefix("import asyncio\n\n\n")
 
 
@@ -224,6 +207,16 @@ def test_is_read_back_as_what_it_stands_for(guarded: str, routed: str) -> None:
     check_inverse(before.encode(), after.encode(), NAME)
     judged = [(site.role, site.state, site.rechecked) for site in find_sites(after, NAME)]
     assert judged == [(s.role, s.state, s.rechecked) for s in find_sites(before, NAME)]
+
+
+def test_an_item_of_the_providers_is_recorded() -> None:
+    after = route(activity(REPLACEMENT), NAME)
+    assert "def _on_remote_item_added(self, ev):\n        self._rt_context.record(ev)\n" in after
+
+
+def test_refuses_what_is_told_of_no_item() -> None:
+    with pytest.raises(NotUnderstood, match=r"as 1\.5\.0 and later do.*build with the scope lock"):
+        route(without_recorder(REPLACEMENT), NAME)
 
 
 def test_a_replacement_is_noted_before_it_is_made() -> None:
@@ -314,7 +307,7 @@ def test_what_is_not_routed_is_read_as_it_is() -> None:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("version", ["1.0.23", "1.4.6", "1.5.17", "1.8.8", "1.8.9"])
+@pytest.mark.parametrize("version", ["1.5.0", "1.5.17", "1.8.8", "1.8.9"])
 def test_a_release(version: str, tmp_path: Path) -> None:
     stock = fetch(version, tmp_path).read_bytes()
     patched = patch_source(stock, NAME, "full")
@@ -329,8 +322,9 @@ def test_a_release(version: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.network
-def test_a_release_of_another_kind(tmp_path: Path) -> None:
-    stock = fetch("2.0.0b1", tmp_path).read_bytes()
+@pytest.mark.parametrize("version", ["1.0.23", "1.4.6", "2.0.0b1"])
+def test_a_release_of_another_kind(version: str, tmp_path: Path) -> None:
+    stock = fetch(version, tmp_path).read_bytes()
     with pytest.raises(NotUnderstood, match="build with the scope lock"):
         patch_source(stock, NAME, "full")
 

@@ -44,12 +44,6 @@ class _Records(ast.NodeTransformer):
             node.body = [ast.Pass()]
         return node
 
-    def visit_Call(self, node: ast.Call) -> ast.Call:
-        self.generic_visit(node)
-        if ast.unparse(node.func) == "self._agent._chat_ctx.items.append":
-            node.func = ast.parse("self._agent._chat_ctx._upsert_item", mode="eval").body
-        return node
-
 
 class _WithoutLock(ast.NodeTransformer):
     """Removes the lock and the checks after it; hoists what stands before the push in a `try`."""
