@@ -36,7 +36,7 @@ def test_uv_is_preferred(monkeypatch: pytest.MonkeyPatch, commands: list[list[st
     uv.fetch("1.8.9", Path("there"))
     uv.replace("python", Path("x.whl"))
     assert commands[0][:3] == ["/bin/uv", "pip", "install"]
-    assert commands[0][-4:] == ["--no-deps", "--target", "there", "livekit-agents==1.8.9"]
+    assert commands[0][-4:] == ["--no-deps", "--target", "there", "livekit-agents===1.8.9"]
     assert commands[1][-4:] == ["python", "--no-deps", "--reinstall", "x.whl"]
 
 

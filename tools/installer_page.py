@@ -21,9 +21,9 @@ of its own that holds `livekit-agents/`; *patched* and *stock* is what `ctxlock 
 end, not what the version says. *Begin* is what was installed before, *needs* being all that
 livekit-agents needs, without itself.
 
-STOCK is an index of published releases, which sends on to the ordinary one for all else; OVERLAY one
-that holds the newest patched wheel and nothing else; BOTH is STOCK with the patched wheels. `wheels`
-is a folder of patched wheels, `everything` one with those, the stock ones and all that they need.
+STOCK is an index of published releases, which sends on to the ordinary one for all else; OVERLAY
+holds the newest patched wheel and nothing else; BOTH is STOCK with the patched wheels. `wheels` is
+a folder of patched wheels, `everything` one with those, the stock ones and all that they need.
 Where no index is named, it is STOCK. GIT is a repository of this project.
 """
 _NAMES = {"pip": "pip", "uv": "uv", "poetry": "Poetry", "pdm": "PDM"}
