@@ -23,6 +23,11 @@ nox.options.sessions = [*CI_SESSIONS, "pythons", *CI_MINORS]
 
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
+# These take minutes, and start other interpreters themselves.
+ONCE = (
+    "--deselect=tests/test_frontends.py::test_every_python_builds_the_same",
+    "--deselect=tests/test_docs.py::test_blocks_run",
+)
 REPEAT = os.environ.get("CTXLOCK_REPEAT", "20")
 
 
@@ -99,7 +104,7 @@ def pythons(session: nox.Session, minor: str) -> None:
     if python is None:
         session.skip(f"Python {minor} is not installed")
     session.run(
-        *("uv", "run", "--python", python, "pytest", *session.posargs),
+        *("uv", "run", "--python", python, "pytest", *ONCE, *session.posargs),
         env={
             "UV_PROJECT_ENVIRONMENT": str(Path(session.create_tmp(), "environment").resolve()),
             "VIRTUAL_ENV": None,  # this session's own, which uv would warn of
