@@ -41,7 +41,7 @@ def compare(release: str, wheel: Path, scratch: Path, step: Step) -> Comparison:
     installer = Installer()
     with step(f"Installing stock livekit-agents {release} with {installer.name}"):
         python = installer.make_environment(scratch / "environment")
-        installer.install(python, f"livekit-agents=={release}")
+        installer.install(python, f"livekit-agents==={release}")
     with step("Running the races on it") as progress:
         stock = run_races("stock", python, scratch / "races", progress)
     with step("Putting the patched wheel in its place"):
