@@ -67,7 +67,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Builds and checks a livekit-agents whose realtime context updates do not overlap.",
     epilog=(
-        "Exit codes: 0 all is well, 1 something is bare or was lost, 2 wrong usage, "
+        "Exit codes: 0 all is well, 1 something is bare, was lost, or differs, 2 wrong usage, "
         "3 it could not be done or cannot be told."
     ),
 )
@@ -147,7 +147,9 @@ def _print_audit(found: Audit) -> None:
         out.print(f"{found.bare} bare: overlapping updates lose items there.", style="red")
     if found.unchecked:
         out.print(f"{found.unchecked} unchecked: fails if a handoff comes between.", style="red")
-    if not (found.bare or found.unchecked):
+    if found.bare or found.unchecked:
+        out.print("`pip install ./livekit-agents` in a clone of ctxlock patches it: its README.")
+    else:
         out.print("Every site that pushes is guarded.", style="green")
 
 

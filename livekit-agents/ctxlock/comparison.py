@@ -157,6 +157,8 @@ class Comparison:
         """What came of it, in a sentence for each provider."""
         for group in self.groups():
             yield _sentence(group)
+        if self.judged[0].column == "yours" and any(races.harmed for races in self.judged):
+            yield "`pip install ./livekit-agents` in a clone of ctxlock patches yours: its README."
 
     def as_json(self) -> str:
         """The comparison as JSON with sorted keys."""

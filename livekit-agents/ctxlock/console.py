@@ -14,7 +14,7 @@ from rich.console import Console
 
 from .errors import CtxlockError
 from .installer import Installer
-from .release import NEWEST_VERIFIED, Scope, parse
+from .release import NEWEST_VERIFIED, SCOPE_VARIABLE, VARIABLE, Scope, parse
 
 if TYPE_CHECKING:
     from .upstream import Upstream
@@ -70,6 +70,7 @@ Release = Annotated[
     typer.Option(
         "--upstream",
         metavar="VERSION",
+        envvar=VARIABLE,
         callback=release_number,
         help="The livekit-agents release to start from.",
     ),
@@ -89,7 +90,9 @@ Quiet = Annotated[
 ScopeOption = Annotated[
     Scope,
     typer.Option(
-        "--scope", help="The lock alone, or also a module for what an overlap loses beyond it."
+        "--scope",
+        envvar=SCOPE_VARIABLE,
+        help="The lock alone, or also a module for what an overlap loses beyond it.",
     ),
 ]
 
