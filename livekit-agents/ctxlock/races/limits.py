@@ -98,7 +98,7 @@ def _astray(world: World) -> tuple[State, State]:
     missing: set[str] = set()
     misplaced: set[str] = set()
     for push in world.pushes:
-        if push.given_up:
+        if push.given_up and push.owner in effects:
             missing |= {i for i in push.deletes if effects[push.owner].deletes(names[i])}
             misplaced |= {item.id for item in push.creates}
     for item, previous in world.realtime.server.orphans:  # in the order of their refusal

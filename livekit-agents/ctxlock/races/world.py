@@ -201,7 +201,9 @@ class World:
         self._loop.call_soon(realtime.instructions_gate.clear)
 
     def _disturbing(self, push: OwnedPush) -> dict[str, Step]:
-        progress = self._by_name[push.owner]
+        progress = self._by_name.get(push.owner)
+        if progress is None:  # nobody's: the added module removes again what came back
+            return {}
         client = self._clients.of(push.task) if progress.operation.cancellable else None
         ways = disturbances_of(push, client=client, silence=self._integrity)
         return {
