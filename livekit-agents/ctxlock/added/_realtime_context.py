@@ -76,8 +76,14 @@ class _Shared:
             self.unclaimed.add(ev.item.id)
 
     def reconnected(self, _: object) -> None:
-        """Has pushed again what was not acknowledged; the rest a provider replays by itself."""
-        if self.owed and (owner := self.attached) is not None:
+        """Has pushed again what a provider does not replay by itself.
+
+        That is what it had not acknowledged, and messages of the system.
+        """
+        if (owner := self.attached) is None:
+            return
+        roles = {item.role for item in owner._items if item.type == "message"}
+        if self.owed or not roles <= {"user", "assistant"}:
             owner._begin("reconnection", owner._push_own)
 
 

@@ -91,7 +91,8 @@ class Progress:
         for task in self.tasks:
             if not task.done() or task.cancelled() or (error := task.exception()) is None:
                 continue
-            if self.certain or type(error).__name__ != "RealtimeError":
+            given_up = any(kind.__name__ == "RealtimeError" for kind in type(error).__mro__)
+            if self.certain or not given_up:
                 yield error
 
     def overlaps_handoff(self, other: Progress) -> bool:
