@@ -57,7 +57,8 @@ def full(session: nox.Session, release: str) -> None:
     install(session, python, "--no-deps", "--reinstall", str(wheel))
     session.run("ctxlock", "audit", "--python", python)
     regressions(session, python, wheel.name.split("-")[1])
-    session.run("ctxlock", "explore", "--depth", "3", "--upstream", release, "--scope", "full")
+    for extent in ("--depth=3", "--integrity"):
+        session.run("ctxlock", "explore", extent, "--upstream", release, "--scope", "full")
     modules = [f"livekit.agents.voice.{name}" for name in ("agent_activity", "_realtime_context")]
     strict_types(session, *(part for name in modules for part in ("-m", name)), python=python)
 
