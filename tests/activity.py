@@ -10,7 +10,10 @@ from textwrap import dedent, indent
 
 import pytest
 
-from ctxlock.errors import NotUnderstood
+from ctxlock.errors import NothingToGuard, NotUnderstood
+from ctxlock.inverse import check_inverse
+from ctxlock.patch import patch_source
+from ctxlock.sites import find_sites
 
 NAME = "agent_activity.py"
 HERE = "# <- here"
@@ -71,6 +74,23 @@ def assert_names(refused: pytest.ExceptionInfo[NotUnderstood], source: str, reas
     assert error.reason[0] in "`_" or error.reason[0].isupper()
     assert error.reason.endswith(".")
     assert str(error) == f"{NAME}:{marked_line(source)}: {error.reason}"
+
+
+def patched_or_refused(source: str) -> str | None:
+    """What is made of `source`, checked by the finder and the inverse; None if it is refused."""
+    try:
+        patched = patch_source(source.encode(), NAME)
+    except NothingToGuard:
+        return source
+    except NotUnderstood as e:
+        assert 1 <= e.line <= len(source.splitlines())
+        assert e.reason.endswith(".")
+        return None
+    text = patched.source.decode()
+    assert patched.sites == find_sites(text, NAME)
+    assert not any(site.state == "bare" or site.rechecked is False for site in patched.sites)
+    check_inverse(source.encode(), patched.source, NAME)
+    return text
 
 
 def fetch(version: str, folder: Path) -> Path:

@@ -39,6 +39,17 @@ class Errand(AgentTask[str]):
         getattr(self, complete)("done")
 
 
+def tool_with_errand() -> tuple[GatedTool, list[Errand]]:
+    """A tool that awaits a task until the task is ended, and that task, once there is one."""
+    errands: list[Errand] = []
+
+    async def errand() -> Any:
+        errands.append(Errand(at_once=False))
+        return await errands[0]
+
+    return GatedTool("lookup", errand), errands
+
+
 async def test_handoff_reuses_the_session() -> None:
     async with running(agent_with()) as talk:
         talk.session.update_agent(agent_with())
@@ -106,13 +117,7 @@ async def test_agent_task_whose_session_start_is_pending_when_the_tool_resumes()
 
 @fails_on_stock(since="1.5.3")
 async def test_replacement_during_a_resume() -> None:
-    errands: list[Errand] = []
-
-    async def errand() -> Any:
-        errands.append(Errand(at_once=False))
-        return await errands[0]
-
-    lookup = GatedTool("lookup", errand)
+    lookup, errands = tool_with_errand()
     async with running(agent_with(lookup)) as talk:
         parent = talk.activity
         await talk.call(lookup)
@@ -266,13 +271,7 @@ async def test_replacement_that_waits_when_a_handoff_takes_the_session() -> None
 
 @beyond_the_lock
 async def test_replacements_of_a_task_and_of_the_agent_that_awaits_it() -> None:
-    errands: list[Errand] = []
-
-    async def errand() -> Any:
-        errands.append(Errand(at_once=False))
-        return await errands[0]
-
-    lookup = GatedTool("lookup", errand)
+    lookup, errands = tool_with_errand()
     async with running(agent_with(lookup)) as talk:
         parent = talk.activity
         await talk.replace(note("before"))

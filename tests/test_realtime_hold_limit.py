@@ -70,6 +70,22 @@ async def pass_the_limit() -> None:
     await idle()
 
 
+async def acknowledge_during_the_next_turn(talk: Harness, late: Push) -> None:
+    """The update that was given up is acknowledged while a typed turn awaits the same.
+
+    Raises:
+        LostUpdate: If the turn is never sent.
+    """
+    following = talk.realtime.hold()
+    talk.text_turn("hello")
+    await idle()
+    if not following.entered.is_set():
+        raise LostUpdate("The turn that follows was never sent.")
+    late.release()
+    await idle()
+    following.release()
+
+
 def type_hello(talk: Harness) -> None:
     """The user types.
 
@@ -194,14 +210,7 @@ async def test_late_acknowledgement_harms_nobody() -> None:
             talk.text_turn("late")
             await push.entered.wait()
             await pass_the_limit()
-            following = talk.realtime.hold()
-            talk.text_turn("hello")
-            await idle()
-            if not following.entered.is_set():
-                raise LostUpdate("The turn that follows was never sent.")
-            push.release()
-            await idle()
-            following.release()
+            await acknowledge_during_the_next_turn(talk, push)
             await talk.expect('user "late"', HELLO, ordered=False)
 
 
@@ -215,14 +224,7 @@ async def test_late_deletion_harms_nobody() -> None:
             talk.replace(without=['user "unwanted"'])
             await push.entered.wait()
             await pass_the_limit()
-            following = talk.realtime.hold()
-            talk.text_turn("hello")
-            await idle()
-            if not following.entered.is_set():
-                raise LostUpdate("The turn that follows was never sent.")
-            push.release()
-            await idle()
-            following.release()
+            await acknowledge_during_the_next_turn(talk, push)
             await talk.expect('user "before"', HELLO, gone=[unwanted.id])
 
 
