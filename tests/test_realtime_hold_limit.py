@@ -35,14 +35,14 @@ frozen = closed_by_full("an update that is never acknowledged freezes all that c
 
 
 class Heard(logging.Handler):
-    """Keeps the warnings of the module that the scope `full` adds."""
+    """Keeps what the module that the scope `full` adds says of updates that it gave up."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.said: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.module == "_realtime_context":
+        if record.module == "_realtime_context" and record.msg.startswith("gave up"):
             self.said.append(record.getMessage())
 
 

@@ -209,9 +209,15 @@ def test_is_read_back_as_what_it_stands_for(guarded: str, routed: str) -> None:
     assert judged == [(s.role, s.state, s.rechecked) for s in find_sites(before, NAME)]
 
 
-def test_an_item_of_the_providers_is_recorded() -> None:
-    after = route(activity(REPLACEMENT), NAME)
-    assert "def _on_remote_item_added(self, ev):\n        self._rt_context.record(ev)\n" in after
+def test_the_added_module_is_told_of_the_providers_items() -> None:
+    before = activity(REPLACEMENT)
+    after = route(before, NAME)
+    left = 'def _on_remote_item_added(self, ev):\n        """Nothing is left to do here: '
+    assert left in after
+    with pytest.raises(NotUnderstood, match="changed more than the lock"):
+        check_inverse(
+            before.encode(), after.replace(left, left + '"""; self.x = 1; """').encode(), NAME
+        )
 
 
 def test_refuses_what_is_told_of_no_item() -> None:

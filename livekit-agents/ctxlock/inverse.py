@@ -27,7 +27,7 @@ def check_inverse(original: bytes, patched: bytes, filename: str) -> None:
     after = Tree(patched, filename)
     old, new = before.module, after.module
     if is_routed(new):
-        old, new = _Records().visit(old), _Records().visit(unrouted(new))
+        old, new = _WithoutRecorder().visit(old), unrouted(new)
     old, new = _WithoutLock().visit(old), _WithoutLock().visit(new)
     if ast.dump(old) == ast.dump(new):
         return
@@ -35,8 +35,8 @@ def check_inverse(original: bytes, patched: bytes, filename: str) -> None:
     raise before.refuse(first, "The rewrite changed more than the lock here; nothing was written.")
 
 
-class _Records(ast.NodeTransformer):
-    """Makes what records items with the agent alike: that is what the added module is there for."""
+class _WithoutRecorder(ast.NodeTransformer):
+    """Empties the method that the added module stands for."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         self.generic_visit(node)

@@ -52,6 +52,8 @@ _SKIPPED = m.For(
 _KEEPERS = ("_on_input_audio_transcription_completed", "_realtime_")
 """The methods, by the beginnings of their names, that record what a replacement may remove."""
 
+_LISTENS = f'"""Nothing is left to do here: {MODULE}.py listens to the session itself."""'
+
 _COMMENT = "# one for each realtime session, also where a handoff has two activities share it"
 
 
@@ -119,9 +121,7 @@ class _Route(cst.CSTTransformer):
         if self.functions.pop() != "_on_remote_item_added":
             return updated_node
         self.records = True
-        event = updated_node.params.params[1].name.value
-        body = cst.IndentedBlock([_statement(f"self.{CONTEXT}.record({event})")])
-        return updated_node.with_changes(body=body)
+        return updated_node.with_changes(body=cst.IndentedBlock([_statement(_LISTENS)]))
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:
         if m.matches(updated_node, _SKIPPED):

@@ -14,21 +14,21 @@ from .syntax import CONTEXT, LOCK, MODULE, SESSION, is_own, is_session_check
 __all__ = ["RECORDER", "is_routed", "parts_of", "unrouted"]
 
 RECORDER = "_on_remote_item_added"
-"""The method whose body is one call of the added module."""
+"""The method that has nothing left to do, as the added module listens itself."""
 
 _PARTS = {
     "append": "updates in turn",
     "replacing": "replacements",
     "keep": "typed messages",
     "start": "handoffs",
-    "record": "server items",
+    RECORDER: "server items",
     "forget": "unheard messages",
     "aclose": "closing",
 }
 """The methods of the added module, and what a file that uses them has of it."""
 
 _SITES = ("append", "replace", "start")
-_NOTES = ("forget", "record", "replacing")
+_NOTES = ("forget", "replacing")
 
 _REPLACED_BY = {"replacement": "chat_ctx", "session start": "self._agent.chat_ctx"}
 """How the spans of these sites name what is the agent's context by then."""
@@ -55,18 +55,15 @@ def parts_of(source: str | bytes) -> tuple[str, ...]:
 
     Older releases lack what some of it needs.
     """
-    module = ast.parse(source)
-    used = {
-        node.attr
-        for node in ast.walk(module)
-        if isinstance(node, ast.Attribute) and is_own(node.value, CONTEXT)
-    }
+    nodes = [*ast.walk(ast.parse(source))]
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    used = {node.attr for node in attributes if is_own(node.value, CONTEXT)}
+    used |= {RECORDER for node in nodes if _is_left_out(node)}
     return tuple(part for method, part in _PARTS.items() if method in used)
 
 
 class _Unroute(ast.NodeTransformer):
     def __init__(self) -> None:
-        self.method = ""
         self.checked = False
         self.appended: dict[ast.AST, str] = {}
         """The locks whose push is of a context of additions, and its name."""
@@ -92,10 +89,11 @@ class _Unroute(ast.NodeTransformer):
         return self._visit_function(node)
 
     def _visit_function(self, node: Function) -> Function:
-        around = self.method, self.checked
-        self.method, self.checked = node.name, False
+        around, self.checked = self.checked, False
         self.generic_visit(node)
-        self.method, self.checked = around
+        self.checked = around
+        if _is_left_out(node):
+            node.body = [ast.Pass()]
         return node
 
     def visit_For(self, node: ast.For) -> ast.For | None:
@@ -137,7 +135,7 @@ class _Unroute(ast.NodeTransformer):
         if not is_own(call.func.value, CONTEXT):
             return node
         if call.func.attr in _NOTES and not awaited:
-            return ast.copy_location(ast.Pass(), node) if self.method == RECORDER else None
+            return None
         if call.func.attr in _SITES and awaited and (push := self._push(call)) is not None:
             lock = self._locked(node, push)
             if call.func.attr == "append":
@@ -172,6 +170,12 @@ class _Unroute(ast.NodeTransformer):
             body = [ast.copy_location(ast.If(test, body, []), statement)]
         lock = ast.withitem(_expression(f"self.{LOCK}", statement))
         return ast.copy_location(ast.AsyncWith([lock], body), statement)
+
+
+def _is_left_out(node: ast.AST) -> bool:
+    """Whether it is the recorder, and has a docstring alone."""
+    named = isinstance(node, ast.FunctionDef) and node.name == RECORDER
+    return named and len(node.body) == 1 and ast.get_docstring(node) is not None
 
 
 def _is_import(node: ast.AST) -> bool:

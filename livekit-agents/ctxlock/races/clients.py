@@ -18,8 +18,8 @@ def locks_of(activity: Any) -> Iterator[tuple[str, asyncio.Lock]]:
     """The locks around an activity's updates, by name, wherever its build has them."""
     yield from ((name, v) for name, v in vars(activity).items() if name.startswith(LOCK))
     context = getattr(activity, "_rt_context", None)
-    if context is not None and context.lock is not None:
-        yield "realtime context", context.lock
+    if context is not None and context.shared is not None:
+        yield "realtime context", context.shared.lock
 
 
 class Clients:

@@ -42,7 +42,9 @@ def update_chat_ctx(activity: Any, chat_ctx: llm.ChatContext) -> Coroutine[Any, 
 def lock_of(activity: Any) -> asyncio.Lock | None:
     """The lock around an activity's updates: its own, or with the scope `full` its session's."""
     context = getattr(activity, "_rt_context", None)
-    return getattr(activity, "_rt_chat_ctx_lock", None) if context is None else context.lock
+    if context is None:
+        return getattr(activity, "_rt_chat_ctx_lock", None)
+    return None if context.shared is None else context.shared.lock
 
 
 class Harness:
