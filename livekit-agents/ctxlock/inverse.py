@@ -27,7 +27,10 @@ def check_inverse(original: bytes, patched: bytes, filename: str) -> None:
     after = Tree(patched, filename)
     old, new = before.module, after.module
     if is_routed(new):
-        old, new = _WithoutRecorder().visit(old), unrouted(new)
+        old, new = (
+            _Recording().visit(_WithoutRecorder().visit(old)),
+            _Recording().visit(unrouted(new)),
+        )
     old, new = _WithoutLock().visit(old), _WithoutLock().visit(new)
     if ast.dump(old) == ast.dump(new):
         return
@@ -42,6 +45,17 @@ class _WithoutRecorder(ast.NodeTransformer):
         self.generic_visit(node)
         if node.name == RECORDER:
             node.body = [ast.Pass()]
+        return node
+
+
+class _Recording(ast.NodeTransformer):
+    """Makes alike how an item is recorded with the agent; before 1.5.0 it is appended."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.Attribute:
+        self.generic_visit(node)
+        if ast.unparse(node) == "self._agent._chat_ctx.items.append":
+            assert isinstance(node.value, ast.Attribute)
+            return ast.Attribute(node.value.value, "_upsert_item", node.ctx)
         return node
 
 

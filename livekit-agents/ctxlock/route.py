@@ -28,7 +28,8 @@ _LOCK_MADE = m.SimpleStatementLine([m.Assign([m.AssignTarget(m.Attribute(_ME, m.
 _REPLACED = m.SimpleStatementLine([m.Assign([m.AssignTarget(_AGENT_CONTEXT)])])
 _CLOSE = m.Call(m.Attribute(_SESSION, m.Name("aclose")))
 _KEPT = m.Call(
-    m.Attribute(_AGENT_CONTEXT, m.Name("_upsert_item")),
+    m.Attribute(_AGENT_CONTEXT, m.Name("_upsert_item"))
+    | m.Attribute(m.Attribute(_AGENT_CONTEXT, m.Name("items")), m.Name("append")),
     args=[m.Arg(m.OneOf(m.Name("msg"), m.Name("chat_msg")))],
 )
 _SKIPPED = m.For(
@@ -71,14 +72,6 @@ def route(guarded: str, filename: str) -> str:
     wrapper = MetadataWrapper(cst.parse_module(guarded), unsafe_skip_copy=True)
     visitor = _Route(roles, filename)
     routed = wrapper.visit(visitor)
-    if not visitor.records:
-        line = next((line for line, role in roles.items() if role == "replacement"), 1)
-        raise NotUnderstood(
-            filename,
-            line,
-            "This release does not tell an agent of the provider's items, as 1.5.0 and later do, "
-            "which the scope full builds on; build with the scope lock.",
-        )
     if not visitor.notes_replacements:
         line = next((line for line, role in roles.items() if role == "replacement"), 1)
         raise NotUnderstood(
@@ -100,7 +93,6 @@ class _Route(cst.CSTTransformer):
         self.functions: list[str] = []
         self.skipped: cst.For | None = None
         self.notes_replacements = False
-        self.records = False
 
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
         body = list(updated_node.body)
@@ -120,7 +112,6 @@ class _Route(cst.CSTTransformer):
     ) -> cst.FunctionDef:
         if self.functions.pop() != "_on_remote_item_added":
             return updated_node
-        self.records = True
         return updated_node.with_changes(body=cst.IndentedBlock([_statement(_LISTENS)]))
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:

@@ -174,8 +174,9 @@ class _Unroute(ast.NodeTransformer):
 
 def _is_left_out(node: ast.AST) -> bool:
     """Whether it is the recorder, and has a docstring alone."""
-    named = isinstance(node, ast.FunctionDef) and node.name == RECORDER
-    return named and len(node.body) == 1 and ast.get_docstring(node) is not None
+    if not isinstance(node, ast.FunctionDef) or node.name != RECORDER:
+        return False
+    return len(node.body) == 1 and ast.get_docstring(node) is not None
 
 
 def _is_import(node: ast.AST) -> bool:

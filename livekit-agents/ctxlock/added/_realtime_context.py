@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HOLD_LIMIT = 15.0  # seconds; more than any provider's own limit (OpenAI 5, Azure 10)
 
-Session: TypeAlias = llm.RealtimeSession
+Session: TypeAlias = "llm.RealtimeSession[Any]"
 Items: TypeAlias = Iterable[llm.ChatItem]
 Push: TypeAlias = Callable[..., Awaitable[None]]
 
@@ -83,13 +83,14 @@ class RealtimeContext:
 
         What a replacement takes from there before they are sent is not sent.
         """
-        fresh = [item for item in added.items if item.id not in _ids(self._items)]
+        recorded = _ids(self._items)
+        fresh = [i for i in added.items if i.type == "message" and i.id not in recorded]
 
         async def push(session: Session) -> None:
             self._items.extend(fresh)
             target = self._current(session, added.items)
             for item in added.items:
-                if item.id in _ids(self._items) - _ids(target.items):
+                if item.id not in (recorded - _ids(self._items)) | _ids(target.items):
                     target.insert(item) if by_time else target.items.append(item)
             await self._push(session, target, fresh)
 
@@ -97,8 +98,7 @@ class RealtimeContext:
             pushed = await asyncio.shield(self._begin(site, push))
         except asyncio.CancelledError:  # whoever was cancelled cannot tell the session's history
             for item in fresh:
-                if item.type == "message":
-                    self._activity._session._conversation_item_added(item)
+                self._activity._session._conversation_item_added(item)
             raise
         if not pushed:
             raise llm.RealtimeError(f"the realtime session was gone before the {site}")
@@ -144,8 +144,10 @@ class RealtimeContext:
 
     def keep(self, item: llm.ChatItem) -> None:
         """Records an item with the agent, or what became of it, unless it was removed."""
-        if (shared := self.shared) is None or item.id not in shared.known - _ids(self._items):
-            self._activity._agent._chat_ctx._upsert_item(item)
+        if item.id in _ids(self._items):
+            self._items[:] = [item if own.id == item.id else own for own in self._items]
+        elif (shared := self.shared) is None or item.id not in shared.known:
+            self._activity._agent._chat_ctx.insert(item)
 
     async def aclose(self) -> None:
         """Closes the session and ends every update."""
@@ -200,7 +202,7 @@ class RealtimeContext:
         """Makes the model's context `target`, in which `fresh` is new, or else the agent's."""
         shared, target = _sessions[session], target or self._activity._agent._chat_ctx
         shared.owed = owed = _ids(target.items) - _ids(session.chat_ctx.items)
-        shared.known |= owed
+        shared.known |= owed & _ids(self._items)
         try:
             await session.update_chat_ctx(target)
         except Exception as error:
