@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from livekit.agents import llm
@@ -38,10 +39,10 @@ class _Shared:
         # recorded, pushed or left out; one that the owner's agent lacks is not to come back
         self.known: set[str] = set()
         self.owed: set[str] = set()  # pushed, and not acknowledged
+        self.told = False  # of any item
         self.arrived: set[str] = set()  # during a handoff, so that the next agent is to have them
-        self.unheard: set[str] = set()  # removed, as nobody had heard them
         session.on("remote_item_added", self.added)
-        session.on("session_reconnected", self.reconnected)
+        session.on("session_reconnected", lambda _: self.reconnected(session.chat_ctx.items))
 
     @property
     def attached(self) -> RealtimeContext | None:
@@ -50,22 +51,19 @@ class _Shared:
         return None if owner is None or owner.shared is None else owner
 
     def added(self, ev: llm.RemoteItemAddedEvent) -> None:
-        """Has the agent's context hold, in its place, what the model's now holds.
-
-        If there is none, or the user says it during a handoff, the next agent's is to hold it.
-        """
-        owner, item = self.attached, ev.item
+        """Has the agent hold what the model now holds, and the next one what comes in a handoff."""
+        self.told, owner, item = True, self.attached, ev.item
         said = item.type == "message" and item.role == "user"
-        if owner is None or (said and owner._activity._session._next_activity is not None):
+        if owner is None or (said and owner._activity._session._activity_lock.locked()):
             self.arrived |= {item.id} - self.known
         if owner is not None:
             owner._record(item)
 
-    def reconnected(self, _: object) -> None:
-        """Has pushed what providers do not repeat: what is owed, and messages of the system."""
+    def reconnected(self, repeated: Items) -> None:
+        """Has pushed what providers do not repeat, by what can be told of that by then."""
         if (owner := self.attached) is not None:
             roles = {item.role for item in owner._items if item.type == "message"}
-            if self.owed or not roles <= {"user", "assistant"}:
+            if repeated or self.owed or not roles <= {"user", "assistant"}:
                 owner._begin("reconnection", owner._push)
 
 
@@ -78,20 +76,25 @@ class RealtimeContext:
     def __init__(self, activity: AgentActivity) -> None:
         self._activity = activity
 
-    async def append(self, added: llm.ChatContext, site: str, *, by_time: bool = False) -> None:
-        """Adds items to the model's context, at its end or by their time, and to the agent's.
+    async def append(self, added: llm.ChatContext, site: str) -> None:
+        """Adds items to the model's context, where the agent's has them; messages to that, too.
 
-        What a replacement takes from there before they are sent is not sent.
+        What a replacement takes from the agent's before they are sent is not sent.
         """
         recorded = _ids(self._items)
         fresh = [i for i in added.items if i.type == "message" and i.id not in recorded]
 
         async def push(session: Session) -> None:
             self._items.extend(fresh)
-            target = self._current(session, added.items)
-            for item in added.items:
-                if item.id not in (recorded - _ids(self._items)) | _ids(target.items):
-                    target.insert(item) if by_time else target.items.append(item)
+            known, target = _sessions[session].known, session.chat_ctx.copy()
+            gone = (known | recorded) - _ids(self._items)
+            target.items[:] = [item for item in target.items if item.id not in gone]
+            # that a call was deleted does not keep its output from coming, which needs it
+            outputs = {item.call_id for item in added.items if item.type == "function_call_output"}
+            calls = [i for i in self._items if i.type == "function_call" and i.call_id in outputs]
+            for item in [*(call for call in calls if call.id in known), *added.items]:
+                if item.id not in gone | _ids(target.items):
+                    _place(target.items, item, self._items)
             await self._push(session, target, fresh)
 
         try:
@@ -109,15 +112,17 @@ class RealtimeContext:
 
     async def start(self, push: Push, chat_ctx: object, **others: Any) -> None:
         """Calls `push`, of a session just attached, with a context that has what arrived for it."""
+        latest = self._activity._session._update_activity_atask
+        last = latest is None or latest.done() or latest is asyncio.current_task()
 
         async def push_all(session: Session) -> None:
-            shared, items = _sessions[session], self._items
-            items[:] = [item for item in items if item.id not in shared.unheard]
+            shared = _sessions[session]
             shared.known -= shared.arrived
             for item in session.chat_ctx.items:
                 if item.id in shared.arrived:
                     self._record(item)
-            shared.arrived.clear()
+            if last:  # no other handoff waits, whose agent is to have it, too
+                shared.arrived.clear()
             given = isinstance(chat_ctx, llm.ChatContext)
             if given and type(session)._update_session is not llm.RealtimeSession._update_session:
                 return await push(chat_ctx=self._activity._agent._chat_ctx, **others)
@@ -140,7 +145,6 @@ class RealtimeContext:
         self._items[:] = [item for item in self._items if item.id != item_id]
         if (shared := self.shared) is not None:
             shared.known.add(item_id)
-            shared.unheard.add(item_id)
 
     def keep(self, item: llm.ChatItem) -> None:
         """Records an item with the agent, or what became of it, unless it was removed."""
@@ -201,29 +205,22 @@ class RealtimeContext:
     ) -> None:
         """Makes the model's context `target`, in which `fresh` is new, or else the agent's."""
         shared, target = _sessions[session], target or self._activity._agent._chat_ctx
-        shared.owed = owed = _ids(target.items) - _ids(session.chat_ctx.items)
-        shared.known |= owed & _ids(self._items)
+        new = _ids(target.items) - _ids(session.chat_ctx.items)
+        shared.owed |= new
+        shared.known |= new & _ids(self._items)
         try:
             await session.update_chat_ctx(target)
         except Exception as error:
-            if not isinstance(error, llm.RealtimeError):  # it was not sent, nor would be
-                self._items[:] = [i for i in self._items if i.id not in _ids(fresh) & owed]
-                owed.clear()
+            if not isinstance(error, llm.RealtimeError):  # it was not sent
+                self._items[:] = [i for i in self._items if i.id not in _ids(fresh) & new]
             raise
-        owed.clear()
-
-    def _current(self, session: Session, added: Items) -> llm.ChatContext:
-        """The model's context without what was taken from the agent's, and with what is owed."""
-        shared, current = _sessions[session], session.chat_ctx.copy()
-        gone, there = shared.known - _ids(self._items), _ids(current.items)
-        # deleting a call while it runs does not keep its output from coming, which needs it
-        answered = {item.call_id for item in added if item.type == "function_call_output"}
-        current.items[:] = [item for item in current.items if item.id not in gone]
-        for item in self._items:
-            back = item.type == "function_call" and item.call_id in answered
-            if item.id not in there and item.id in (shared.known if back else shared.owed):
-                _place(current.items, item, self._items)
-        return current
+        if not shared.told:
+            shared.owed -= new
+        for item in [own for own in self._items if own.id in shared.owed]:
+            shared.owed.discard(item.id)  # once more, alone, as it may be what is refused
+            _place((alone := session.chat_ctx.copy()).items, item, self._items)
+            with suppress(Exception):
+                await session.update_chat_ctx(alone)
 
     def _record(self, item: llm.ChatItem) -> None:
         """Records what the model has; what was taken from the agent's is taken from there, too."""
@@ -234,7 +231,7 @@ class RealtimeContext:
             return
         shared.known.add(item.id)
         shared.owed.discard(item.id)
-        own = next((own for own in self._items if own.id == item.id), item.model_copy())
+        own = next((own for own in self._items if own.id == item.id), item.model_copy(deep=True))
         _place(self._items, own, session.chat_ctx.items)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from .engine import conversation_items
+from .happenings import Interruption
 from .history import Event, State
 from .judge import judge, unfinished
 from .operation import label_items
@@ -12,11 +13,19 @@ from .operations import TextTurn
 from .push import Create
 from .world import World
 
-__all__ = ["DROPPED_TURN", "FAILED_REPLACEMENT", "LATE_ARRIVAL", "LIMITS", "known_limit"]
+__all__ = [
+    "DROPPED_TURN",
+    "FAILED_REPLACEMENT",
+    "LATE_ARRIVAL",
+    "LIMITS",
+    "UNSENT_OUTPUT",
+    "known_limit",
+]
 
 LATE_ARRIVAL = "late arrival"
 FAILED_REPLACEMENT = "failed replacement"
 DROPPED_TURN = "turn dropped by a handoff"
+UNSENT_OUTPUT = "output dropped by an interruption"
 LIMITS = {
     LATE_ARRIVAL: (
         "The client gave up on an update that arrived all the same; the next one, sent meanwhile, "
@@ -29,6 +38,10 @@ LIMITS = {
     DROPPED_TURN: (
         "A text turn that was queued while a handoff waited for the old agent's updates found the "
         "session gone and failed an assertion; nothing of it had been sent."
+    ),
+    UNSENT_OUTPUT: (
+        "An interruption's limit cancelled a tool's task after its output was recorded with the "
+        "agent, and before it was asked to be sent; the next replacement sends it."
     ),
 }
 """By name, in full sentences."""
@@ -63,11 +76,26 @@ def known_limit(
     missing, misplaced = _astray(world)
     if (missing or misplaced) and not verdict(world, missing, misplaced):
         return LATE_ARRIVAL
+    if (unsent := _unsent(world)) and not verdict(world, unsent, frozenset()):
+        return UNSENT_OUTPUT
     if integrity:
         return ""
     overwritten = frozenset(_overwritten([progress.as_event() for progress in world.progress]))
     return (
         FAILED_REPLACEMENT if overwritten and not verdict(world, overwritten, frozenset()) else ""
+    )
+
+
+def _unsent(world: World) -> State:
+    """The outputs that the agent has and no update carried, where there was an interruption."""
+    if not any(isinstance(progress.operation, Interruption) for progress in world.progress):
+        return frozenset()
+    local = conversation_items(world.talk.local)
+    sent = {item.id for push in world.pushes for item in push.creates}
+    return frozenset(
+        name
+        for item, name in zip(local, label_items(local), strict=True)
+        if item.type == "function_call_output" and item.id not in sent
     )
 
 
