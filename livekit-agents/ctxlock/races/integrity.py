@@ -6,7 +6,8 @@ It goes further than `judge`, which asks for what a lock around the updates can 
   called. What came later stays, though the replacement had to wait and is the last to be sent.
 - An item that the server added stays, unless an operation is there to remove it. That its agent
   should have noted it, and did not, is no excuse: a caller who copies the agent's context leaves
-  out nothing. A handoff may leave out what was done on the old agent's behalf meanwhile, though.
+  out nothing. A handoff may leave out what was done on the old agent's behalf meanwhile, though,
+  what the model called included; what the user said stays.
 - The attached agent's context and the model's agree, in their order too, also if an update was
   given up on and arrived late, or whoever waited for it was cancelled.
 
@@ -22,10 +23,10 @@ from dataclasses import dataclass, replace
 from livekit.agents import llm
 
 from .engine import conversation_items
-from .happenings import Reconnection
+from .happenings import Reconnection, UserSpeech
 from .history import Event, History, State, repeated
 from .operation import FINAL, label_items
-from .operations import SessionStart
+from .operations import Cleanup, SessionStart
 from .world import World
 
 __all__ = [
@@ -60,6 +61,9 @@ KINDS_OF_PROBLEMS = (
 )
 
 
+UNHEARD = 'assistant ""'
+
+
 @dataclass(frozen=True)
 class Problem:
     """Something that is wrong, in words, and of which kind it is."""
@@ -76,7 +80,7 @@ def rewritten(world: World) -> tuple[Event, ...]:
     found = []
     for progress, event in zip(world.progress, events, strict=True):
         if isinstance(progress.operation, SessionStart):
-            event = replace(event, stays=server)
+            event = replace(event, stays=_said(world))
         elif event.captured is not None:
             agent, session = progress.held
             event = replace(event, stays=added - (agent | (session - server)), spares=False)
@@ -166,6 +170,12 @@ def _from_server(world: World) -> State:
     return frozenset().union(*(progress.operation.initiates for progress in world.progress))
 
 
+def _said(world: World) -> State:
+    operations = [progress.operation for progress in world.progress]
+    speeches = [operation for operation in operations if isinstance(operation, UserSpeech)]
+    return frozenset().union(*(speech.initiates for speech in speeches))
+
+
 def _excused(world: World, items: list[llm.ChatItem], labels: list[str]) -> State:
     names = {item.id: name for item, name in zip(items, labels, strict=True)}
     kept_from = {push.owner for push in world.pushes if push.dropped}
@@ -174,6 +184,9 @@ def _excused(world: World, items: list[llm.ChatItem], labels: list[str]) -> Stat
 
 def _all_excused(world: World, names: dict[str, str], kept_from: set[str]) -> Iterator[str]:
     yield from (names[item_id] for item_id in world.dropped if item_id in names)
+    kinds = {type(progress.operation) for progress in world.progress}
+    if Cleanup in kinds and any(issubclass(kind, SessionStart) for kind in kinds):
+        yield UNHEARD  # without a text, so that no provider is sent it if it was handed over
     for progress in world.progress:
         yield from progress.operation.forgets
         if progress.operation.name in kept_from:
