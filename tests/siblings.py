@@ -35,6 +35,6 @@ def through(over: Any) -> Iterator[None]:
         yield
 
 
-def still_lost(reason: str, *, condition: bool = True) -> pytest.MarkDecorator:
+def still_lost(reason: str) -> pytest.MarkDecorator:
     """Names a harm that nothing ends yet, the scope `full` included."""
-    return pytest.mark.xfail(condition, raises=LostUpdate, strict=True, reason=reason)
+    return pytest.mark.xfail(raises=LostUpdate, strict=True, reason=reason)

@@ -181,7 +181,7 @@ class TestSpokenRepliesOfWhichNothingWasHeard:
         reply: str = message.id
         return reply
 
-    @still_lost("it is sent to stand behind the reply, which the provider deletes before")
+    @closed_by_full("it is sent to stand behind the reply, which the provider deletes before")
     async def test_typed_message_right_after_one(self) -> None:
         with through(partial(serving, spoken=True)):
             async with running(agent_with()) as talk:
@@ -191,7 +191,7 @@ class TestSpokenRepliesOfWhichNothingWasHeard:
                 await idle()
                 assert_has(talk, HELLO)
 
-    @still_lost("it is sent to stand behind the reply, which the provider deletes before")
+    @closed_by_full("it is sent to stand behind the reply, which the provider deletes before")
     async def test_tool_output_right_after_one(self) -> None:
         lookup = GatedTool("lookup")
         with through(partial(serving, spoken=True)):

@@ -187,7 +187,7 @@ class TestTaskAwaitedInATool:
                 push.release()
                 await talk.expect(BEFORE, CALL, 'user "to the task"', HELLO, OUTPUT)
 
-    @given_too_early
+    @closed_by_full("the agent was given what the task had at its end, and not what came later")
     async def test_spoken_turn_between_its_end_and_the_handoff(self, over: Any) -> None:
         lookup, errands = tool_with_errand()
         with through(over):

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 from _realtime_support import closed_by_full
-from siblings import both_ways, still_lost, through
+from siblings import both_ways, through
 
 from ctxlock.races.fake_realtime import FakeRealtimeModel
 from ctxlock.races.harness import Harness, idle, running
 from ctxlock.races.loopback.model import serving
 from ctxlock.races.loopback.push import TIMEOUT
 from ctxlock.races.loopback.traffic import advance
-from ctxlock.races.releases import has_full_scope
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.server import Refused
 from ctxlock.races.verdict import LostUpdate, check
@@ -21,12 +20,6 @@ from livekit import rtc
 from livekit.agents import llm
 
 BEFORE, HELLO, NEXT = 'user "before"', 'user "hello"', 'user "and now?"'
-
-
-worse_with_full = still_lost(
-    "it is owed, goes along with each later update, and has that one refused or fail as well",
-    condition=has_full_scope(),
-)
 
 
 def see(talk: Harness, over: Any) -> None:
@@ -115,7 +108,7 @@ class TestRefusals:
                 assert len(refused) == times
 
     @both_ways
-    @still_lost("it is sent to stand behind what was refused, and so refused as well")
+    @closed_by_full("it is sent to stand behind what was refused, and so refused as well")
     @pytest.mark.parametrize("typed", [False, True], ids=["in-one", "behind-a-typed-message"])
     async def test_what_a_replacement_adds_behind_it(self, over: Any, typed: bool) -> None:
         with through(over):
@@ -129,7 +122,6 @@ class TestRefusals:
                     await talk.replace(note("poison"), note("hello"))
                 check(talk.realtime, kept=[HELLO])
 
-    @worse_with_full
     async def test_turn_after_a_refusal_that_names_no_request(self) -> None:
         with through(serving):
             async with running(agent_with()) as talk:
@@ -154,7 +146,6 @@ class TestRefusals:
                 finally:
                     advance(TIMEOUT)  # nothing is left that has to be waited for
 
-    @worse_with_full
     async def test_turn_after_a_message_that_a_provider_fails_with_each_time(self) -> None:
         async with running(agent_with(), model=FakeRealtimeModel()) as talk:
             realtime: Any = talk.realtime

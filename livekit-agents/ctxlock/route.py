@@ -1,7 +1,7 @@
 """Routes what the lock guards through :mod:`ctxlock.added._realtime_context`: text in, text out.
 
 It takes what :mod:`ctxlock.rewrite` gives out, in which every span has one of a few shapes, and
-leaves no span and no lock. :mod:`ctxlock.routes` judges the result with other means.
+leaves no span and no lock. :mod:`ctxlock.unroute` reads the result with other means, to be judged.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ _SKIPPED = m.For(
 )
 _KEEPERS = ("_on_input_audio_transcription_completed", "_realtime_")
 """The methods, by the beginnings of their names, that record what a replacement may remove."""
+
+_CLOSERS = ("_close_session", "aclose")
 
 _LISTENS = f'"""Nothing is left to do here: {MODULE}.py listens to the session itself."""'
 
@@ -150,7 +152,7 @@ class _Route(cst.CSTTransformer):
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
         function = self.functions[-1] if self.functions else ""
-        if function == "_close_session" and m.matches(updated_node, _CLOSE):
+        if function in _CLOSERS and m.matches(updated_node, _CLOSE):
             return _call("aclose")
         if function.startswith(_KEEPERS) and m.matches(updated_node, _KEPT):
             return _call("keep").with_changes(args=updated_node.args)
@@ -167,13 +169,7 @@ class _Route(cst.CSTTransformer):
             snapshot = cst.ensure_type(before[0].body[0], cst.Assign)
             empty = cst.parse_expression("llm.ChatContext.empty()")
             above[0] = before[0].with_changes(body=[snapshot.with_changes(value=empty)])
-            inserts = any(m.findall(one, m.Attribute(attr=m.Name("insert"))) for one in before)
-            pushed = _call(
-                "append",
-                "{items}, {site}, by_time=True" if inserts else "{items}, {site}",
-                items=call.args[0].value,
-                site=site,
-            )
+            pushed = _call("append", "{items}, {site}", items=call.args[0].value, site=site)
         elif role == "session start" and len(call.args) > 1:
             comma = cst.Comma(whitespace_after=call.whitespace_before_args)
             method = cst.Arg(call.func, comma=comma)

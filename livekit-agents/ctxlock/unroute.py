@@ -150,13 +150,12 @@ class _Unroute(ast.NodeTransformer):
         if method == "start":
             known = call.args and is_own(getattr(call.args[0], "value", None), SESSION)
             return _call(call.args[0], call.args[1:], call) if known else None
-        site, options = call.args[-1:], [ast.unparse(option) for option in call.keywords]
-        if not (site and isinstance(site[0], ast.Constant) and options in ([], ["by_time=True"])):
+        site = call.args[-1:]
+        if not (site and isinstance(site[0], ast.Constant)) or call.keywords:
             return None
         if method == "append" and len(call.args) == 2:
-            call.keywords = []
             return _call(push, call.args[:1], call)
-        if method == "replace" and len(call.args) == 1 and not options:
+        if method == "replace" and len(call.args) == 1:
             pushed = _REPLACED_BY.get(ast.literal_eval(site[0]), "self._agent._chat_ctx")
             return _call(push, [_expression(pushed, call)], call)
         return None

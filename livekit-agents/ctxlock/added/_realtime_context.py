@@ -231,7 +231,7 @@ class RealtimeContext:
             return
         shared.known.add(item.id)
         shared.owed.discard(item.id)
-        own = next((own for own in self._items if own.id == item.id), item.model_copy(deep=True))
+        own = next((own for own in self._items if own.id == item.id), item.model_copy())
         _place(self._items, own, session.chat_ctx.items)
 
 
