@@ -48,7 +48,7 @@ class _Shared:
     def attached(self) -> RealtimeContext | None:
         """The owner, unless it has been detached."""
         owner = self.owner()
-        return None if owner is None or owner.shared is None else owner
+        return owner if owner is not None and owner.shared is self else None
 
     def added(self, ev: llm.RemoteItemAddedEvent) -> None:
         """Has the agent hold what the model now holds, and the next one what comes in a handoff."""
@@ -205,7 +205,8 @@ class RealtimeContext:
     ) -> None:
         """Makes the model's context `target`, in which `fresh` is new, or else the agent's."""
         shared, target = _sessions[session], target or self._activity._agent._chat_ctx
-        new = _ids(target.items) - _ids(session.chat_ctx.items)
+        sent = [i for i in target.items if getattr(i, "content", i.type.startswith("function_"))]
+        new = _ids(sent) - _ids(session.chat_ctx.items)
         shared.owed |= new
         shared.known |= new & _ids(self._items)
         try:
