@@ -5,7 +5,7 @@
 - The attached agent's context holds what the model's holds, in its order, but for what was removed:
   a replacement pushes it as it is when its turn comes, and what arrived meanwhile stays.
 - An update raises what its push raises. If it is not acknowledged within `HOLD_LIMIT`, it is
-  given up and raises `llm.RealtimeError`; what the model then lacks goes along with the next.
+  given up and raises `llm.RealtimeError`; what the model then lacks is sent again, after the next.
 """
 
 from __future__ import annotations
