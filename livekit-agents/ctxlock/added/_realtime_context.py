@@ -53,8 +53,8 @@ class _Shared:
     def added(self, ev: llm.RemoteItemAddedEvent) -> None:
         """Has the agent hold what the model now holds, and the next one what comes in a handoff."""
         self.told, owner, item = True, self.attached, ev.item
-        said = item.type == "message" and item.role == "user"
-        if owner is None or (said and owner._activity._session._activity_lock.locked()):
+        handoff = owner is None or owner._activity._session._activity_lock.locked()
+        if handoff and item.type == "message" and (owner is None or item.role == "user"):
             self.arrived |= {item.id} - self.known
         if owner is not None:
             owner._record(item)
