@@ -306,7 +306,11 @@ SEQUENCES: dict[str, list[Step]] = {
 }
 
 
-@pytest.mark.parametrize("name", SEQUENCES)
+@pytest.mark.parametrize(
+    "name",
+    # earlier engines repeat an empty reply on a new connection otherwise
+    [pytest.param(name, marks=needs(RESENDS) if name == "cut" else ()) for name in SEQUENCES],
+)
 def test_same_in_sequence(name: str) -> None:
     assert compare(SEQUENCES[name]).requests or name == "unasked"
 

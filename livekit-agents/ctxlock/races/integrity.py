@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from livekit.agents import llm
 
 from .engine import conversation_items
-from .happenings import Reconnection, UserSpeech
+from .happenings import ModelCall, Reconnection, UserSpeech
 from .history import Event, History, State, repeated
 from .operation import FINAL, label_items
 from .operations import Cleanup, SessionStart
@@ -81,6 +81,9 @@ def rewritten(world: World) -> tuple[Event, ...]:
     for progress, event in zip(world.progress, events, strict=True):
         if isinstance(progress.operation, SessionStart):
             event = replace(event, stays=_said(world))
+        elif isinstance(progress.operation, ModelCall):
+            late = any(other.overlaps_handoff(progress) for other in world.progress)
+            event = replace(event, certain=event.certain and not late)
         elif event.captured is not None:
             agent, session = progress.held
             event = replace(event, stays=added - (agent | (session - server)), spares=False)

@@ -36,8 +36,9 @@ LIMITS = {
         "would have put it back, failed; with the agent its context stands."
     ),
     DROPPED_TURN: (
-        "A text turn that was queued while a handoff waited for the old agent's updates found the "
-        "session gone and failed an assertion; nothing of it had been sent."
+        "A text turn was asked for while a handoff waited for the old agent's updates: "
+        "livekit-agents said so with a RuntimeError, and what it had begun of the turn then found "
+        "the session gone and failed an assertion; nothing of it had been sent."
     ),
     UNSENT_OUTPUT: (
         "An interruption's limit cancelled a tool's task after its output was recorded with the "
