@@ -324,7 +324,7 @@ def test_a_release(version: str, tmp_path: Path) -> None:
     patched = patch_source(stock, NAME, "full")
     assert [*patched.added] == [ADDED]
     assert LOCK.encode() not in patched.source
-    lock = patch_source(stock, NAME)
+    lock = patch_source(stock, NAME, "lock")
     assert [(s.role, s.state) for s in patched.sites] == [(s.role, s.state) for s in lock.sites]
     file = tmp_path / NAME
     file.write_bytes(patched.source)

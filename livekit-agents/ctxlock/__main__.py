@@ -141,8 +141,8 @@ def _print_audit(found: Audit) -> None:
         out.print(f"livekit-agents {found.version}", highlight=False)
     out.print(found.file, style="dim", soft_wrap=True, highlight=False)
     out.print(site_table(found.sites))
-    if found.parts:
-        out.print(f"Scope full: {', '.join(found.parts)}.", highlight=False)
+    if found.scope is not None:
+        out.print(f"Scope {found.scope}: {', '.join(found.parts) or 'the lock alone'}.")
     if found.bare:
         out.print(f"{found.bare} bare: overlapping updates lose items there.", style="red")
     if found.unchecked:
@@ -157,7 +157,7 @@ def _print_audit(found: Audit) -> None:
 def diff(
     upstream: Release = None, scope: ScopeOption = DEFAULT_SCOPE, quiet: Quiet = False
 ) -> None:
-    """Print what the patch changes, as a unified diff against the stock release.
+    """Print what the patch changes and adds, as a unified diff against the stock release.
 
     It is made on the spot from the published release. In site-packages, `git apply` takes it.
 
