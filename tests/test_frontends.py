@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not installed"),
 ]
 
-LOCAL = f"+ctxlock.{PATCH_NUMBER}"
+LOCAL = f"+ctxlock.{PATCH_NUMBER}.full"
 WHEEL_NAME = f"livekit_agents-{NEWEST_VERIFIED}{LOCAL}-py3-none-any.whl"
 EDITABLE = "there is nothing to install in editable mode; install it without -e."
 

@@ -42,7 +42,7 @@ def test_hands_out_what_it_has_judged() -> None:
 
 
 def test_nothing_to_guard() -> None:
-    with pytest.raises(NothingToGuard, match="the stock release suffices"):
+    with pytest.raises(NothingToGuard, match="the stock release suffices for the scope lock"):
         patch_source(locked(GUARDED_PUSH).encode(), NAME, "lock")
 
 

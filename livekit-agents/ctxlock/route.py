@@ -82,7 +82,8 @@ def route(guarded: str, filename: str) -> str:
         raise NotUnderstood(
             filename,
             line,
-            f"The agent's context is not replaced in the way that the scope full can follow; {_REMEDY}",
+            "The agent's context is not replaced in the way that the scope full can follow; "
+            f"{_REMEDY}",
         )
     return routed.code
 
