@@ -149,7 +149,7 @@ def installers(session: nox.Session) -> None:
 @nox.parametrize(
     ("release", "scope"),
     [
-        nox.param(release, scope, id=release if scope == "full" else f"{release} {scope}")
+        nox.param(release, scope, id=release if scope == "full" else f"{release}-{scope}")
         for scope in ("full", "lock")
         for release in ("1.8.8", "1.8.9")
     ],

@@ -13,6 +13,7 @@ import pytest
 from ctxlock.errors import NothingToGuard, NotUnderstood
 from ctxlock.inverse import check_inverse
 from ctxlock.patch import patch_source
+from ctxlock.release import Scope
 from ctxlock.sites import find_sites
 
 NAME = "agent_activity.py"
@@ -86,10 +87,10 @@ def assert_names(refused: pytest.ExceptionInfo[NotUnderstood], source: str, reas
     assert str(error) == f"{NAME}:{marked_line(source)}: {error.reason}"
 
 
-def patched_or_refused(source: str) -> str | None:
+def patched_or_refused(source: str, scope: Scope = "lock") -> str | None:
     """What is made of `source`, checked by the finder and the inverse; None if it is refused."""
     try:
-        patched = patch_source(source.encode(), NAME, "lock")
+        patched = patch_source(source.encode(), NAME, scope)
     except NothingToGuard:
         return source
     except NotUnderstood as e:
