@@ -1,7 +1,8 @@
 """Measures a stock release and the patched one in turns, and prints both and their ratios.
 
-``python benchmarks/compare.py STOCK PATCHED --release V`` takes the interpreters of two
-environments that differ by the livekit-agents wheel alone; `uv run nox -s benchmarks` makes them.
+``python benchmarks/compare.py STOCK PATCHED --release V [--scope lock]`` takes the interpreters of
+two environments that differ by the livekit-agents wheel alone; `uv run nox -s benchmarks` makes
+them.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from rich import box
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+
+from ctxlock.release import DEFAULT_SCOPE, Scope
 
 __all__ = ["Measure", "main", "table"]
 
@@ -88,6 +91,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("stock", help="a Python that has the stock release")
     parser.add_argument("patched", help="a Python that has the patched one")
     parser.add_argument("--release", required=True, help="the release, to build and install it")
+    parser.add_argument(
+        "--scope", choices=get_args(Scope), default=DEFAULT_SCOPE, help="the patched one's"
+    )
     parser.add_argument("--rounds", type=int, default=7, help="of each measure; odd ones are best")
     parser.add_argument("--turns", type=int, default=1000, help="turns in a row")
     given = parser.parse_args(argv)
@@ -100,7 +106,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     wishes = (
         [f"livekit-agents=={given.release}"],
-        [str(ROOT / "livekit-agents"), "-C", f"upstream={given.release}"],
+        [
+            str(ROOT / "livekit-agents"),
+            *("-C", f"upstream={given.release}", "-C", f"scope={given.scope}"),
+        ],
     )
     installs = list(
         _rounds("installs", 3, lambda side: _install(pythons[side], wishes[side]), warm=True)
@@ -120,7 +129,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     floor = statistics.median(found["lock"] for pair in measured for found in pair)
     out = Console(width=110 if not sys.stdout.isatty() else None)
-    out.print(table(f"livekit-agents {given.release}, {given.rounds} rounds", measures))
+    title = f"livekit-agents {given.release}, scope {given.scope}, {given.rounds} rounds"
+    out.print(table(title, measures))
     stock, _ = measures[0].medians
     out.print(
         f"The floor: taking and leaving a free asyncio.Lock alone took {floor:.2f} µs, which is "

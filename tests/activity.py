@@ -13,6 +13,7 @@ import pytest
 from ctxlock.errors import NothingToGuard, NotUnderstood
 from ctxlock.inverse import check_inverse
 from ctxlock.patch import patch_source
+from ctxlock.release import Scope
 from ctxlock.sites import find_sites
 
 NAME = "agent_activity.py"
@@ -46,6 +47,16 @@ async def sync(self, ctx):
 """The smallest method with a site, for tests that are about something else."""
 
 
+REPLACING = """\
+async def update_chat_ctx(self, chat_ctx):
+    chat_ctx = chat_ctx.copy()
+    self._agent._chat_ctx = chat_ctx
+    if self._rt_session is not None:
+        await self._rt_session.update_chat_ctx(chat_ctx)
+"""
+"""A replacement, which every release has, and without which the scope `full` is refused."""
+
+
 def module(*methods: str, head: str = HEAD) -> str:
     """An activity whose class has `methods`, each written from column 0."""
     return head + "".join("\n" + indent(dedent(method), "    ") for method in methods)
@@ -76,10 +87,10 @@ def assert_names(refused: pytest.ExceptionInfo[NotUnderstood], source: str, reas
     assert str(error) == f"{NAME}:{marked_line(source)}: {error.reason}"
 
 
-def patched_or_refused(source: str) -> str | None:
+def patched_or_refused(source: str, scope: Scope = "lock") -> str | None:
     """What is made of `source`, checked by the finder and the inverse; None if it is refused."""
     try:
-        patched = patch_source(source.encode(), NAME)
+        patched = patch_source(source.encode(), NAME, scope)
     except NothingToGuard:
         return source
     except NotUnderstood as e:

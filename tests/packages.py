@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from email.parser import BytesParser
 from pathlib import Path
 
-from activity import PUSH, module
+from activity import REPLACING, module
 from packaging.utils import parse_wheel_filename
 
 from ctxlock.syntax import TARGET
@@ -60,7 +60,7 @@ def release(version: str = VERSION, more: Mapping[str, bytes] | None = None) -> 
     return {
         "livekit/agents/__init__.py": b"",
         "livekit/agents/version.py": f'__version__ = "{version}"\n'.encode(),
-        TARGET: module(PUSH).encode(),
+        TARGET: module(REPLACING).encode(),
         "livekit/agents/resources/chime.ogg": bytes(range(256)),
         f"{dist_info}/WHEEL": wheel_file("py3-none-any"),
         f"{dist_info}/METADATA": metadata(version),

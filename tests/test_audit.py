@@ -260,6 +260,16 @@ def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -
     assert "Usage:" in capsys.readouterr().err
 
 
+def test_scope_lock(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "agent_activity.py"
+    file.write_text(GUARDED)
+    assert run("audit", file) == 0
+    assert "Scope lock: the lock alone." in capsys.readouterr().out
+    assert run("audit", "--json", file) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["scope"], report["parts"]) == ("lock", [])
+
+
 def test_scope_full_and_its_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "agent_activity.py"
     file.write_text(route(activity(REPLACEMENT), NAME))

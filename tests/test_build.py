@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from activity import NAME, PUSH, locked, module
+from activity import NAME, PUSH, REPLACING, locked, module
 from hypothesis import given, strategies as st
 from packages import Files, assert_valid, contents, install, release, wheel_file, write_wheel
 from packaging.metadata import Metadata
 from packaging.specifiers import SpecifierSet
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
-from test_route import REPLACEMENT, activity
 
 from ctxlock import PATCH_NUMBER
 from ctxlock.build import PROVENANCE, Overlay, build_overlay, metadata_files
@@ -24,8 +23,11 @@ from ctxlock.patch import patch_source
 from ctxlock.syntax import ADDED, TARGET
 from ctxlock.upstream import Upstream, read_installed, read_wheel
 
-LOCAL = f"+ctxlock.{PATCH_NUMBER}"
+LOCAL = f"+ctxlock.{PATCH_NUMBER}.full"
 DIST_INFO = f"livekit_agents-1.8.4{LOCAL}.dist-info"
+
+LOCK_ALONE = f"+ctxlock.{PATCH_NUMBER}"
+"""What the scope `lock` adds to the version."""
 
 GUARDED = locked(
     """\
@@ -73,7 +75,7 @@ def test_a_release_that_is_not_verified(tmp_path: Path, capsys: pytest.CaptureFi
     ],
 )
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
-def test_differs_from_upstream_in_five_things_only(
+def test_differs_from_upstream_in_six_things_only(
     tmp_path: Path, more: Files, newline: bytes
 ) -> None:
     files = {path: text.replace(b"\n", newline) for path, text in release(more=more).items()}
@@ -82,21 +84,22 @@ def test_differs_from_upstream_in_five_things_only(
     after = contents(build_overlay(upstream, tmp_path).path)
     # the folder's name
     before = {path.replace(upstream.dist_info, DIST_INFO): text for path, text in before.items()}
-    # the record
-    assert after.keys() - before.keys() == {f"{DIST_INFO}/{PROVENANCE}"}
+    # the record, and the added module
+    assert after.keys() - before.keys() == {f"{DIST_INFO}/{PROVENANCE}", ADDED}
     assert not before.keys() - after.keys()
     changed = {path for path, text in before.items() if after[path] != text}
     assert changed == {TARGET, f"{DIST_INFO}/METADATA", f"{DIST_INFO}/RECORD"}
     line = newline + b"Version: 1.8.4"
     metadata = before[f"{DIST_INFO}/METADATA"]
     assert after[f"{DIST_INFO}/METADATA"] == metadata.replace(line, line + LOCAL.encode())
-    assert after[TARGET] == patch_source(before[TARGET], TARGET).source
+    patched = patch_source(before[TARGET], TARGET)
+    assert (after[TARGET], after[ADDED]) == (patched.source, patched.added[ADDED])
 
 
 def test_source_with_crlf_stays_so(tmp_path: Path) -> None:
-    files = {**release(), TARGET: module(PUSH).replace("\n", "\r\n").encode()}
+    files = {**release(), TARGET: module(REPLACING).replace("\n", "\r\n").encode()}
     patched = contents(build(tmp_path, files).path)[TARGET]
-    assert patched.count(b"\n") == patched.count(b"\r\n") > module(PUSH).count("\n")
+    assert patched.count(b"\n") == patched.count(b"\r\n") > module(REPLACING).count("\n")
 
 
 def test_the_metadata_stays_valid(tmp_path: Path) -> None:
@@ -111,38 +114,41 @@ def test_the_metadata_stays_valid(tmp_path: Path) -> None:
     assert "Version: 9.9.9" in metadata.description
 
 
-def test_full_scope_adds_one_module(tmp_path: Path) -> None:
-    upstream = stock(release() | {TARGET: activity(REPLACEMENT).encode()})
-    overlay = build_overlay(upstream, tmp_path, "full")
-    assert str(overlay.version) == f"1.8.4{LOCAL}.full"
-    files = contents(overlay.path)
-    assert b"class RealtimeContext" in files[ADDED]
-    assert {*files} - {ADDED, *contents(build(tmp_path / "lock").path)} == {
-        path for path in files if path.startswith("livekit_agents-")
-    }
+def test_the_scope_lock_adds_no_module(tmp_path: Path) -> None:
+    overlay = build_overlay(stock(), tmp_path / "lock", "lock")
+    assert str(overlay.version) == f"1.8.4{LOCK_ALONE}"
+    files, full = contents(overlay.path), contents(build(tmp_path / "full").path)
+    assert b"class RealtimeContext" in full[ADDED]
+    assert {path.replace(LOCK_ALONE, LOCAL) for path in files} == full.keys() - {ADDED}
     (record,) = (json.loads(files[path]) for path in files if path.endswith(PROVENANCE))
-    assert record["scope"] == "full"
-    assert record["added"] == {ADDED: hashlib.sha256(files[ADDED]).hexdigest()}
+    assert (record["scope"], record["added"]) == ("lock", {})
 
 
-def test_full_scope_overwrites_nothing(tmp_path: Path) -> None:
-    upstream = stock(release() | {TARGET: activity(REPLACEMENT).encode(), ADDED: b""})
+def test_overwrites_nothing(tmp_path: Path) -> None:
     with pytest.raises(CtxlockError, match=f"has a file {ADDED} of its own"):
-        build_overlay(upstream, tmp_path, "full")
+        build(tmp_path, release() | {ADDED: b""})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_routed_can_be_locked(tmp_path: Path) -> None:
+    upstream = stock(release() | {TARGET: module(PUSH).encode()})
+    with pytest.raises(NotUnderstood, match="build with the scope lock: `-C scope=lock`"):
+        build_overlay(upstream, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert build_overlay(upstream, tmp_path, "lock").path.is_file()
 
 
 def test_provenance(tmp_path: Path) -> None:
     files = contents(build(tmp_path).path)
     text = files[f"{DIST_INFO}/{PROVENANCE}"]
     patched = files[TARGET].decode().splitlines()
-    first = next(n for n, line in enumerate(patched, 1) if "async with self._rt_chat" in line)
+    line = next(n for n, text in enumerate(patched, 1) if "._rt_context.replace(" in text)
     assert json.loads(text) == {
         "format": 1,
         "upstream": "1.8.4",
         "patch": PATCH_NUMBER,
-        "scope": "lock",
-        "added": {},
+        "scope": "full",
+        "added": {ADDED: hashlib.sha256(files[ADDED]).hexdigest()},
         "target": TARGET,
         "sha256": {
             "before": hashlib.sha256(release()[TARGET]).hexdigest(),
@@ -150,11 +156,11 @@ def test_provenance(tmp_path: Path) -> None:
         },
         "sites": [
             {
-                "role": "other",
-                "function": "sync",
-                "lines": [first, first + 1],
+                "role": "replacement",
+                "function": "update_chat_ctx",
+                "lines": [line, line],
                 "state": "guarded",
-                "rechecked": None,
+                "rechecked": True,
             }
         ],
     }
@@ -226,9 +232,10 @@ def test_builds_at_the_same_time(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_stock_suffices(tmp_path: Path) -> None:
-    with pytest.raises(NothingToGuard, match="the stock release suffices, install that"):
-        build(tmp_path / "dist", {**release(), TARGET: GUARDED.encode()})
+def test_stock_suffices_for_the_scope_lock(tmp_path: Path) -> None:
+    upstream = stock({**release(), TARGET: GUARDED.encode()})
+    with pytest.raises(NothingToGuard, match="stock release suffices for the scope lock, install"):
+        build_overlay(upstream, tmp_path / "dist", "lock")
     assert not (tmp_path / "dist").exists()
 
 
@@ -237,7 +244,7 @@ def test_an_overlay_cannot_be_overlaid(tmp_path: Path) -> None:
     with pytest.raises(CtxlockError, match=rf"is a patched wheel, .* \(1\.8\.4\{LOCAL}\)"):
         read_wheel(overlay)
     patched = {**release(), TARGET: contents(overlay)[TARGET]}
-    with pytest.raises(NothingToGuard):
+    with pytest.raises(NothingToGuard, match="this is patched already"):
         build(tmp_path / "dist", patched)
     assert not (tmp_path / "dist").exists()
 
@@ -303,7 +310,7 @@ def test_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_metadata_is_the_wheels(tmp_path: Path) -> None:
-    name, files = metadata_files(stock(), "lock")
+    name, files = metadata_files(stock(), "full")
     built = contents(build(tmp_path).path)
     assert name == DIST_INFO
     inside = {

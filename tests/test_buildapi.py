@@ -9,10 +9,10 @@ from packaging.requirements import Requirement
 
 from ctxlock import PATCH_NUMBER, buildapi
 from ctxlock.errors import CtxlockError
-from ctxlock.release import NEWEST_VERIFIED, VARIABLE
+from ctxlock.release import NEWEST_VERIFIED, SCOPE_VARIABLE, VARIABLE
 from ctxlock.syntax import TARGET
 
-LOCAL = f"+ctxlock.{PATCH_NUMBER}"
+LOCAL = f"+ctxlock.{PATCH_NUMBER}.full"
 WHEEL_NAME = f"livekit_agents-1.8.4{LOCAL}-py3-none-any.whl"
 CHOSEN = {"upstream": "1.8.4"}
 EDITABLE = (
@@ -23,7 +23,8 @@ EDITABLE = (
 
 @pytest.fixture(autouse=True)
 def _no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    for variable in (VARIABLE, SCOPE_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
 
 
 @pytest.fixture
@@ -81,6 +82,14 @@ def test_a_source_distribution_requires_nothing() -> None:
 def test_builds_a_wheel(site: Path, tmp_path: Path) -> None:
     assert buildapi.build_wheel(str(tmp_path / "dist"), CHOSEN) == WHEEL_NAME
     assert_valid(tmp_path / "dist" / WHEEL_NAME)
+
+
+def test_the_scope_lock(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_setting = buildapi.build_wheel(str(tmp_path / "a"), {**CHOSEN, "scope": "lock"})
+    assert by_setting == WHEEL_NAME.replace(".full", "")
+    monkeypatch.setenv(SCOPE_VARIABLE, "lock")
+    assert buildapi.build_wheel(str(tmp_path / "b"), CHOSEN) == by_setting
+    assert (tmp_path / "a" / by_setting).read_bytes() == (tmp_path / "b" / by_setting).read_bytes()
 
 
 def test_the_prepared_metadata_is_the_wheels(site: Path, tmp_path: Path) -> None:

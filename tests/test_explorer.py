@@ -78,7 +78,7 @@ def test_patched_release_is_linearizable_under_every_disturbance(kinds: tuple[st
     found = tally(Group(kinds, 1))
     assert (found.violations, found.exhausted) == (0, False)
     # with the scope `full`, the update of a client that was cancelled goes on, and is not late
-    assert found.schedules == (46 if has_full_scope() else 50)
+    assert found.schedules == (48 if has_full_scope() else 50)
 
 
 @pytest.mark.skipif(has_full_scope(), reason="what failed goes along with the next update there")
@@ -103,6 +103,7 @@ def test_turn_dropped_by_a_handoff_is_a_known_limit() -> None:
     assert follow(run, choices).result == DROPPED_TURN
 
 
+@pytest.mark.skipif(has_full_scope(), reason="what was added during the wait stays there")
 @patched_only
 def test_failed_replacement_is_a_known_limit() -> None:
     choices = ["start text turn 1", "start adding replacement 2", "start adding replacement 3"]
@@ -120,7 +121,7 @@ def test_failed_replacement_is_a_known_limit() -> None:
 @pytest.mark.parametrize(
     ("group", "at_limits"),
     [
-        (Group(("text turn", "deleting replacement"), 1), 8),
+        (Group(("text turn", "deleting replacement"), 1), 0 if has_full_scope() else 8),
         (Group(("text turn", "interrupted tool output", "session start"), 0), 3),
     ],
     ids=["late arrival", "dropped turn"],

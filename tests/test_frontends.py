@@ -20,8 +20,8 @@ from ctxlock.build import PROVENANCE, build_overlay
 from ctxlock.buildapi import TREE
 from ctxlock.installer import Installer
 from ctxlock.patch import patch_source
-from ctxlock.release import NEWEST_VERIFIED, VARIABLE
-from ctxlock.syntax import TARGET
+from ctxlock.release import NEWEST_VERIFIED, SCOPE_VARIABLE, VARIABLE
+from ctxlock.syntax import ADDED, TARGET
 from ctxlock.upstream import read_installed
 from noxfile import find_python
 
@@ -30,8 +30,9 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not installed"),
 ]
 
-LOCAL = f"+ctxlock.{PATCH_NUMBER}"
+LOCAL = f"+ctxlock.{PATCH_NUMBER}.full"
 WHEEL_NAME = f"livekit_agents-{NEWEST_VERIFIED}{LOCAL}-py3-none-any.whl"
+CHOICES = (VARIABLE, SCOPE_VARIABLE)
 EDITABLE = "there is nothing to install in editable mode; install it without -e."
 
 
@@ -45,7 +46,7 @@ class Frontends:
 
     def run(self, *command: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
         """Runs a command."""
-        environment = {k: v for k, v in os.environ.items() if k not in (VARIABLE, "VIRTUAL_ENV")}
+        environment = {k: v for k, v in os.environ.items() if k not in (*CHOICES, "VIRTUAL_ENV")}
         return subprocess.run(
             list(map(str, command)),
             cwd=self._folder,
@@ -126,7 +127,7 @@ def test_the_wheel(wheel: Path) -> None:
     assert {site["state"] for site in sites} == {"guarded", "read-only"}
 
 
-def test_differs_from_upstream_in_five_things_only(frontends: Frontends, wheel: Path) -> None:
+def test_differs_from_upstream_in_six_things_only(frontends: Frontends, wheel: Path) -> None:
     folder = frontends.new_folder()
     pip = (frontends.python, "-m", "pip", "download", "-q", "--no-deps", "-d", folder)
     frontends.succeed(*pip, f"livekit-agents=={NEWEST_VERIFIED}")
@@ -134,14 +135,15 @@ def test_differs_from_upstream_in_five_things_only(frontends: Frontends, wheel: 
     old, new = (f"livekit_agents-{NEWEST_VERIFIED}{x}.dist-info" for x in ("", LOCAL))
     before = {path.replace(old, new): text for path, text in contents(stock).items()}
     after = contents(wheel)
-    assert after.keys() == before.keys() | {f"{new}/{PROVENANCE}"}
+    assert after.keys() == before.keys() | {f"{new}/{PROVENANCE}", ADDED}
     changed = {path for path, text in before.items() if after[path] != text}
     assert changed == {TARGET, f"{new}/METADATA", f"{new}/RECORD"}
     line = f"\nVersion: {NEWEST_VERIFIED}".encode()
     assert after[f"{new}/METADATA"] == before[f"{new}/METADATA"].replace(
         line, line + LOCAL.encode(), 1
     )
-    assert after[TARGET] == patch_source(before[TARGET], TARGET).source
+    patched = patch_source(before[TARGET], TARGET)
+    assert (after[TARGET], after[ADDED]) == (patched.source, patched.added[ADDED])
 
 
 def test_pip_builds_the_same_from_the_tree(frontends: Frontends, wheel: Path) -> None:
@@ -200,7 +202,7 @@ def test_overlays_beside_the_stock_release(
     Installer().fetch(str(NEWEST_VERIFIED), stock)
     monkeypatch.setattr("ctxlock.release.PATCH_NUMBER", patch)
     overlay = build_overlay(read_installed([str(stock)]), folder)
-    assert str(overlay.version).endswith(f".{patch}")
+    assert str(overlay.version).endswith(f".{patch}.full")
     by_pip = frontends.pip(TREE, "--find-links", folder)
     by_uv = frontends.uv(TREE, "--wheel", "--find-links", folder)
     assert sha256(by_pip) == sha256(by_uv) == sha256(wheel)
@@ -230,12 +232,24 @@ def test_a_contradiction_of_the_source_distribution(frontends: Frontends, sdist:
     assert not list(out.glob("*.whl"))
 
 
+def test_a_setting_and_the_variable_choose_the_scope(frontends: Frontends) -> None:
+    by_variable = frontends.uv(TREE, "--wheel", **{SCOPE_VARIABLE: "lock"})
+    by_setting = frontends.pip(TREE, "-C", "scope=lock")
+    assert by_variable.name == by_setting.name == WHEEL_NAME.replace(".full", "")
+    assert by_variable.read_bytes() == by_setting.read_bytes()
+
+
 def test_a_release_with_a_compiled_core(frontends: Frontends) -> None:
+    """It is no release that the default scope can be built from, either."""
     out = frontends.new_folder()
     build = ("uv", "build", "--wheel", TREE, "-o", out, "-C", "upstream=2.0.0b1")
     done = frontends.run(*build)
     if "no wheels with a matching" in done.stderr:
         pytest.skip("2.0.0b1 has no wheel for this platform")
+    assert done.returncode != 0
+    assert "build with the scope lock: `-C scope=lock`" in done.stderr
+    assert not list(out.glob("*.whl"))
+    done = frontends.run(*build, "-C", "scope=lock")
     assert done.returncode == 0, done.stderr
     assert f"2.0.0b1 is later than {NEWEST_VERIFIED}" in done.stderr
     (built,) = out.glob("*.whl")

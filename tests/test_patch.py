@@ -35,27 +35,27 @@ async def sync(self, ctx):
 
 
 def test_hands_out_what_it_has_judged() -> None:
-    patched = patch_source(module(PUSH).encode(), NAME)
+    patched = patch_source(module(PUSH).encode(), NAME, "lock")
     assert patched.source.decode() == guarded(GUARDED_PUSH)
     assert patched.sites == find_sites(patched.source, NAME)
     assert [site.state for site in patched.sites] == ["guarded"]
 
 
 def test_nothing_to_guard() -> None:
-    with pytest.raises(NothingToGuard, match="the stock release suffices"):
-        patch_source(locked(GUARDED_PUSH).encode(), NAME)
+    with pytest.raises(NothingToGuard, match="the stock release suffices for the scope lock"):
+        patch_source(locked(GUARDED_PUSH).encode(), NAME, "lock")
 
 
 def test_a_site_that_the_rewriter_passes_over_is_not_nothing() -> None:
     source = locked(GUARDED_PUSH, PUSH.replace("(ctx)\n", "(ctx); done()  # <- here\n"))
     with pytest.raises(NotUnderstood) as refused:
-        patch_source(source.encode(), NAME)
+        patch_source(source.encode(), NAME, "lock")
     assert_names(refused, source, "could not be guarded")
 
 
 def test_a_patched_file_has_nothing_left_to_guard() -> None:
     with pytest.raises(NothingToGuard):
-        patch_source(patch_source(module(PUSH).encode(), NAME).source, NAME)
+        patch_source(patch_source(module(PUSH).encode(), NAME, "lock").source, NAME, "lock")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_patched_file_has_nothing_left_to_guard() -> None:
 def test_refuses_what_the_rewriter_passes_over(method: str) -> None:
     source = module(f"async def sync(self, ctx):\n    {method}  # <- here\n")
     with pytest.raises(NotUnderstood) as refused:
-        patch_source(source.encode(), NAME)
+        patch_source(source.encode(), NAME, "lock")
     assert_names(refused, source, "could not be guarded")
 
 
@@ -117,13 +117,13 @@ def test_refuses_what_the_rewriter_passes_over(method: str) -> None:
 )
 def test_refuses_to_lock_the_push_alone(methods: str) -> None:
     with pytest.raises(NotUnderstood, match="could not be guarded"):
-        patch_source(module(methods).encode(), NAME)
+        patch_source(module(methods).encode(), NAME, "lock")
 
 
 def test_refuses_bytes_that_are_not_utf8() -> None:
     source = module(PUSH).encode() + b"# \xff  # <- here\n"
     with pytest.raises(NotUnderstood, match="not encoded in UTF-8") as refused:
-        patch_source(source, NAME)
+        patch_source(source, NAME, "lock")
     assert refused.value.line == source.count(b"\n")
 
 
@@ -131,13 +131,13 @@ def test_refuses_bytes_that_are_not_utf8() -> None:
 def test_refuses_another_encoding(declared: str) -> None:
     source = f"# coding: {declared}  # <- here\n" + module(PUSH)
     with pytest.raises(NotUnderstood) as refused:
-        patch_source(source.encode(), NAME)
+        patch_source(source.encode(), NAME, "lock")
     assert_names(refused, source, "another encoding")
 
 
 def test_accepts_utf8_with_a_mark_and_a_declaration() -> None:
     source = codecs.BOM_UTF8 + b"# coding: utf-8\n" + module(PUSH).encode()
-    patched = patch_source(source, NAME).source
+    patched = patch_source(source, NAME, "lock").source
     assert patched.startswith(codecs.BOM_UTF8 + b"# coding: utf-8\n" + NOTICE.encode())
 
 
@@ -151,13 +151,13 @@ def test_accepts_utf8_with_a_mark_and_a_declaration() -> None:
 )
 def test_refuses_what_is_nested_too_deeply(tail: str) -> None:
     with pytest.raises(NotUnderstood):
-        patch_source((module(PUSH) + tail).encode(), NAME)
+        patch_source((module(PUSH) + tail).encode(), NAME, "lock")
 
 
 def test_names_the_line_of_what_is_nested_too_deeply() -> None:
     source = module(PUSH) + "x = " + "+".join(["1"] * 200) + "  # <- here\n"
     with pytest.raises(NotUnderstood) as refused:
-        patch_source(source.encode(), NAME)
+        patch_source(source.encode(), NAME, "lock")
     assert_names(refused, source, "nested too deeply")
 
 
@@ -165,20 +165,20 @@ def test_refuses_a_class_without_a_lock_to_follow() -> None:
     source = module(PUSH, head=HEAD.replace("Lock()", "Condition()"))
     source = source.replace("AgentActivity:", "AgentActivity:  # <- here")
     with pytest.raises(NotUnderstood) as refused:
-        patch_source(source.encode(), NAME)
+        patch_source(source.encode(), NAME, "lock")
     assert_names(refused, source, "makes no `_lock`")
 
 
 def test_refuses_a_rewriter_that_does_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patch, "guard", lambda text, filename: guarded(GUARDED_PUSH) + "x = 1\n")
     with pytest.raises(NotUnderstood, match="changed more than the lock"):
-        patch_source(module(PUSH).encode(), NAME)
+        patch_source(module(PUSH).encode(), NAME, "lock")
 
 
 def test_refuses_a_rewriter_that_does_less(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patch, "guard", lambda text, filename: guarded(PUSH))
     with pytest.raises(NotUnderstood, match="could not be guarded"):
-        patch_source(module(PUSH).encode(), NAME)
+        patch_source(module(PUSH).encode(), NAME, "lock")
 
 
 def test_refuses_a_rewriter_that_forgets_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +189,7 @@ def test_refuses_a_rewriter_that_forgets_the_check(monkeypatch: pytest.MonkeyPat
     forgetful = guarded(under_a_check(GUARDED_PUSH))
     monkeypatch.setattr(patch, "guard", lambda text, filename: forgetful)
     with pytest.raises(NotUnderstood, match="could not be guarded"):
-        patch_source(module(under_a_check(PUSH)).encode(), NAME)
+        patch_source(module(under_a_check(PUSH)).encode(), NAME, "lock")
 
 
 # The real files, fetched when the tests run.
@@ -211,7 +211,7 @@ class Release:
     def __init__(self, version: str, folder: Path) -> None:
         self.version = version
         self.stock = fetch(version, folder).read_bytes()
-        self.patched = patch_source(self.stock, NAME)
+        self.patched = patch_source(self.stock, NAME, "lock")
 
 
 @pytest.fixture(scope="session")
@@ -335,4 +335,4 @@ def test_upstreams_own_rules_accept_the_result(release: Release, tmp_path: Path)
 @pytest.mark.network
 def test_patching_a_release_twice(release: Release) -> None:
     with pytest.raises(NothingToGuard):
-        patch_source(release.patched.source, NAME)
+        patch_source(release.patched.source, NAME, "lock")

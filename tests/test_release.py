@@ -9,6 +9,7 @@ from packaging.version import Version
 from ctxlock import PATCH_NUMBER
 from ctxlock.errors import CtxlockError
 from ctxlock.release import (
+    DEFAULT_SCOPE,
     NEWEST_VERIFIED,
     SCOPE_VARIABLE,
     VARIABLE,
@@ -169,10 +170,10 @@ def test_the_overlays_version_satisfies_a_pin(release: str) -> None:
 
 
 def test_the_scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert choose_scope(None, tmp_path) == "lock"
-    monkeypatch.setenv(SCOPE_VARIABLE, "full")
-    assert choose_scope({}, tmp_path) == "full"
-    assert choose_scope({"scope": "lock"}, tmp_path) == "lock"
+    assert choose_scope(None, tmp_path) == DEFAULT_SCOPE == "full"
+    monkeypatch.setenv(SCOPE_VARIABLE, "lock")
+    assert choose_scope({}, tmp_path) == "lock"
+    assert choose_scope({"scope": "full"}, tmp_path) == "full"
 
 
 def test_the_scope_of_a_source_distribution(sdist: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import release_table
 import sweep
 import tomlkit
-from activity import NAME, PUSH, locked, module
+from activity import NAME, REPLACING, locked, module
 from packaging.version import Version
 from release_table import PAGE, TABLE, Release, SiteStates, dump, load, render
 
@@ -24,8 +24,8 @@ RELEASES = load(TABLE.read_text(encoding="utf-8"))
 FINAL = sorted(version for version in RELEASES if not version.is_prerelease)
 MINORS = tomlkit.parse(Path(sweep.__file__).with_name("minors.toml").read_text(encoding="utf-8"))
 
-SOURCE = module(PUSH).encode()
-FOUND = Release(hashlib.sha256(SOURCE).hexdigest(), (SiteStates("other", "bare", "guarded"),))
+SOURCE = module(REPLACING).encode()
+FOUND = Release(hashlib.sha256(SOURCE).hexdigest(), (SiteStates("replacement", "bare", "guarded"),))
 
 
 # What is checked in.
@@ -98,7 +98,7 @@ def test_tells_that_a_session_is_not_checked_again() -> None:
 
 def test_refuses_what_does_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     patched = Patched(b"return\n", ())
-    monkeypatch.setattr(sweep, "patch_source", lambda source, filename: patched)
+    monkeypatch.setattr(sweep, "patch_source", lambda *_: patched)
     with pytest.raises(CtxlockError, match="does not compile"):
         sweep.examine(SOURCE, NAME)
 
@@ -118,7 +118,7 @@ def test_the_page_counts() -> None:
     assert "3 releases of livekit-agents, which hold 2 different contents" in page
     assert "7 sites: 5 bare and 2 unchecked as published, 2 after the patch" in page
     rows = page.splitlines()[-5:]
-    assert rows[0] == "| release | sha256 | other | late |"
+    assert rows[0] == "| release | sha256 | replacement | late |"
     assert rows[2] == f"| 1.9.0 | `{FOUND.sha256[:12]}` | bare | |"
     assert rows[3] == "| 1.9.1 | `000000000000` | bare, bare | unchecked |"
 

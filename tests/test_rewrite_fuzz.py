@@ -280,7 +280,7 @@ def test_shuffled_lines_never_crash(moves: list[tuple[int, int, str]], head: str
         if kind != "x":
             lines.insert(end % (len(lines) + 1), line)
     with contextlib.suppress(NothingToGuard, NotUnderstood):
-        patch_source("\n".join(lines).encode(), NAME)
+        patch_source("\n".join(lines).encode(), NAME, "lock")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from activity import HEAD, LOCK, NAME, PUSH, fetch, module, patched_or_refused
+from activity import HEAD, LOCK, NAME, PUSH, REPLACING, fetch, module, patched_or_refused
 from edits import Edit, breaking, keeping
 
 from ctxlock.sites import Site, find_sites
@@ -39,10 +39,10 @@ class Method:
     text: str
     locked: bool
 
-    def source(self, text: str | None = None) -> str:
-        """A module of it alone; with `text` in its place, where that is given."""
+    def source(self, text: str | None = None, small: str = PUSH) -> str:
+        """A module of it and a `small` one; with `text` in its place, where that is given."""
         head = HEAD + LOCK if self.locked else HEAD
-        return module(self.text if text is None else text, PUSH, head=head)
+        return module(self.text if text is None else text, small, head=head)
 
 
 def cut(release: str, stock: bytes) -> list[Method]:
@@ -196,3 +196,20 @@ def test_edits_that_break_it_are_sound_or_refused(
         text = edited(method, breaking, random, 3)
         accepted = judge(method.source(text)) is not None
         counts["broken and accepted" if accepted else "broken and refused"] += 1
+
+
+def test_the_cut_methods_are_routed(methods: list[Method]) -> None:
+    for method in methods:
+        assert patched_or_refused(method.source(small=REPLACING), "full")
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_edits_are_routed_soundly_or_refused(
+    methods: list[Method], counts: Counter[str], part: int
+) -> None:
+    for case in range(part, CASES // 2, PARTS):
+        random = Random(f"routed {case}")
+        method = random.choice(methods)
+        text = edited(method, random.choice([keeping, breaking]), random, 3)
+        routed = patched_or_refused(method.source(text, REPLACING), "full")
+        counts["routed" if routed else "not routed"] += 1

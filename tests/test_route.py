@@ -281,7 +281,7 @@ def test_what_is_routed_in_another_way_is_not_taken_for_guarded(old: str, new: s
                 "    async with self._rt_chat_ctx_lock:\n"
                 "        await self._rt_session.update_chat_ctx(ctx)\n",
             ],
-            "It is unclear how to route the other here.",
+            "It is unclear how the scope full routes the other here; build with the scope lock: ",
             id="unknown role",
         ),
         pytest.param(
@@ -324,7 +324,7 @@ def test_a_release(version: str, tmp_path: Path) -> None:
     patched = patch_source(stock, NAME, "full")
     assert [*patched.added] == [ADDED]
     assert LOCK.encode() not in patched.source
-    lock = patch_source(stock, NAME)
+    lock = patch_source(stock, NAME, "lock")
     assert [(s.role, s.state) for s in patched.sites] == [(s.role, s.state) for s in lock.sites]
     file = tmp_path / NAME
     file.write_bytes(patched.source)
@@ -335,7 +335,7 @@ def test_a_release(version: str, tmp_path: Path) -> None:
 @pytest.mark.network
 def test_a_release_of_another_kind(tmp_path: Path) -> None:
     stock = fetch("2.0.0b1", tmp_path).read_bytes()
-    with pytest.raises(NotUnderstood, match="build with the scope lock"):
+    with pytest.raises(NotUnderstood, match="build with the scope lock: `-C scope=lock`"):
         patch_source(stock, NAME, "full")
 
 

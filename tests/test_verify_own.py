@@ -87,12 +87,21 @@ def test_exit_codes(
         return Races(column, "1.8.9", {"a race": Outcome(outcome, "what")})
 
     monkeypatch.setattr(own, "run_races", races)
-    monkeypatch.setattr(own, "_patched", lambda *_: Path("patched"))
+    scopes: list[str] = []
+
+    def patched(found: object, scratch: object, step: object, scope: str) -> Path:
+        scopes.append(scope)
+        return Path("patched")
+
+    monkeypatch.setattr(own, "_patched", patched)
     assert run("verify", "--python", sys.executable, "--json", "--quiet") == code
+    more = ("--scope", "lock", "--json", "--quiet")
     printed = capsys.readouterr()
     report = json.loads(printed.out)
     assert (report["kept"], printed.err) == (code == 0, "")
     assert [r["column"] for r in report["runs"]] == ["yours", "patched"]
+    assert run("verify", "--python", sys.executable, *more) == code
+    assert scopes == ["full", "lock"]
 
 
 def files(folder: Path) -> dict[Path, int]:
@@ -142,7 +151,7 @@ def test_stock_and_a_patched_copy_in_front(
     assert files(folder) == before
     report = json.loads(capsys.readouterr().out)
     versions = [(r["column"], r["livekit_agents"]) for r in report["runs"]]
-    assert versions == 2 * [("yours", "1.8.9")] + 2 * [("patched", "1.8.9+ctxlock.1")]
+    assert versions == 2 * [("yours", "1.8.9")] + 2 * [("patched", "1.8.9+ctxlock.1.full")]
     lost = [[x["outcome"] for x in r["results"]].count("lost") for r in report["runs"]]
     assert lost == [5, 4, 0, 0]
     assert page.read_text(encoding="utf-8").count("<svg") == 50

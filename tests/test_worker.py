@@ -50,6 +50,6 @@ async def test_a_job_process_has_the_patched_module(method: str, tmp_path: Path)
         await pool.aclose()
     said = json.loads(report.read_text(encoding="utf-8"))
     assert said["pid"] != os.getpid()
-    assert said["lock"] == "Lock"
+    assert said["context"] == "RealtimeContext"
     assert said["file"] == agent_activity.__file__
     assert run("audit", Path(said["file"])) == 0

@@ -12,16 +12,16 @@ from livekit.agents.voice import agent_activity
 
 
 def report(file: Path, process: JobProcess) -> None:
-    """Writes down, in the job process, which module it has and whether its activities lock."""
+    """Writes down, in the job process, which module it has, and what guards its activities."""
 
-    async def lock() -> object:
+    async def context() -> object:
         activity = agent_activity.AgentActivity(Agent(instructions=""), AgentSession())
-        return getattr(activity, "_rt_chat_ctx_lock", None)
+        return getattr(activity, "_rt_context", None)
 
     said = {
         "pid": os.getpid(),
         "file": agent_activity.__file__,
-        "lock": type(asyncio.run(lock())).__name__,
+        "context": type(asyncio.run(context())).__name__,
     }
     file.write_text(json.dumps(said), encoding="utf-8")
 

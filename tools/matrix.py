@@ -1,10 +1,11 @@
 """Every site earns its lock: what catches a build with one site left bare, or with a wrong fix.
 
-``python tools/matrix.py`` makes each wrong version of the installed, patched livekit-agents in a
-temporary folder, runs the regressions and the explorer on it, and prints a table. Exit code 0: the
-patched release passes both, and each wrong version is caught by both, but for one that shows only
-beside an item of the server's, which the explorer's pairs have not. The regressions are those over
-the fake provider; the schedules are those of undisturbed pairs, fewer where a version waits more.
+``python tools/matrix.py`` builds the newest verified livekit-agents with the scope `lock`, as it is
+the lock's placement that is tried, makes each wrong version of it in a temporary folder, runs the
+regressions and the explorer on it, and prints a table. Exit code 0: the patched release passes
+both, and each wrong version is caught by both, but for one that shows only beside an item of the
+server's, which the explorer's pairs have not. The regressions are those over the fake provider; the
+schedules are those of undisturbed pairs, fewer where a version waits more.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from mutants import Mutant, mutants
@@ -25,7 +25,11 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ctxlock.build import build_overlay
+from ctxlock.installer import Installer
+from ctxlock.release import NEWEST_VERIFIED
 from ctxlock.syntax import TARGET
+from ctxlock.upstream import read_installed
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -92,21 +96,21 @@ def examine(tree: Path) -> Caught:
 
 def main() -> int:
     """Prints the table."""
-    spec = find_spec("livekit.agents")
-    assert spec is not None and spec.origin is not None
-    package = Path(spec.origin).parent
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for column in ("version", "regressions that fail", "the one that names it", "schedules"):
         table.add_column(column)
     good = True
     with tempfile.TemporaryDirectory(prefix="ctxlock-") as folder:
-        copy = Path(folder, "livekit", "agents")
-        shutil.copytree(package, copy)
-        file = Path(folder, TARGET)
+        Installer().fetch(str(NEWEST_VERIFIED), Path(folder, "stock"))
+        stock = read_installed([str(Path(folder, "stock"))])
+        tree = Path(folder, "tree")
+        with zipfile.ZipFile(build_overlay(stock, Path(folder), "lock").path) as wheel:
+            wheel.extractall(tree)
+        file = tree / TARGET
         patched = file.read_text(encoding="utf-8")
         for version in (Mutant("patched", "", patched), *mutants(patched, TARGET)):
             file.write_text(version.source, encoding="utf-8")
-            caught = examine(Path(folder))
+            caught = examine(tree)
             naming = REGRESSIONS.get(version.role, "")
             if version.name == "patched":
                 right = not caught.regressions and not caught.violated

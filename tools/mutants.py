@@ -1,7 +1,7 @@
 """Wrong versions of the patched file, to see that the races tell them from the right one.
 
-Each is made from the installed, patched file when it is asked for: one site left bare, or a
-plausible fix that is none.
+Each is made from a file that is patched with the scope `lock` when it is asked for: one site left
+bare, or a plausible fix that is none.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def mutants(source: str, filename: str) -> Iterator[Mutant]:
     """Makes every wrong version of a patched file.
 
     Args:
-        source: The text of the patched file.
+        source: The text of a file that is patched with the scope `lock`.
         filename: How errors name it.
     """
     sites = [site for site in find_sites(source, filename) if site.state == "guarded"]

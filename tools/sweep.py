@@ -54,7 +54,7 @@ def examine(source: bytes, filename: str = TARGET) -> Release:
         CtxlockError: It cannot be patched, or the result does not compile.
     """
     before = find_sites(source, filename)
-    patched = patch_source(source, filename)
+    patched = patch_source(source, filename, "lock")  # the table is of where the lock stands
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # as old as the release is

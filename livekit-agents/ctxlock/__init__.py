@@ -3,4 +3,4 @@
 __all__ = ["PATCH_NUMBER"]
 
 PATCH_NUMBER = 1
-"""The ``n`` of the local version ``<upstream>+ctxlock.<n>``; raised whenever the patch changes."""
+"""The ``n`` of the local version ``+ctxlock.<n>.full``; raised whenever the patch changes."""

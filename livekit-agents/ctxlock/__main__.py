@@ -114,10 +114,11 @@ def audit(
 ) -> None:
     """List the sites of a livekit-agents that read or push the realtime context.
 
-    Each is guarded by the lock, bare, or read-only; or unchecked, if it holds the lock and then
-    takes for granted that no handoff took its session. Without arguments the livekit-agents of the
-    environment that ctxlock runs in is read. Nothing is imported or changed, and a file is read as
-    it is: whether it is what was published is for `ctxlock build` to check.
+    Each is guarded (by the lock, or by the added module, which holds it), bare, or read-only; or
+    unchecked, if it holds the lock and then takes for granted that no handoff took its session. The
+    scope of a patched one is named, and what it has of the scope full. Without arguments the
+    livekit-agents of the environment that ctxlock runs in is read. Nothing is imported or changed,
+    and a file is read as it is: whether it is what was published is for `ctxlock build` to check.
 
     Exit codes: 0 all guarded, 1 something bare or unchecked, 2 wrong usage, 3 cannot tell.
     """
@@ -141,8 +142,9 @@ def _print_audit(found: Audit) -> None:
         out.print(f"livekit-agents {found.version}", highlight=False)
     out.print(found.file, style="dim", soft_wrap=True, highlight=False)
     out.print(site_table(found.sites))
-    if found.parts:
-        out.print(f"Scope full: {', '.join(found.parts)}.", highlight=False)
+    if found.scope is not None:
+        parts = ", ".join(found.parts) or "the lock alone"
+        out.print(f"Scope {found.scope}: {parts}.", highlight=False)
     if found.bare:
         out.print(f"{found.bare} bare: overlapping updates lose items there.", style="red")
     if found.unchecked:
@@ -157,7 +159,7 @@ def _print_audit(found: Audit) -> None:
 def diff(
     upstream: Release = None, scope: ScopeOption = DEFAULT_SCOPE, quiet: Quiet = False
 ) -> None:
-    """Print what the patch changes, as a unified diff against the stock release.
+    """Print what the patch changes and adds, as a unified diff against the stock release.
 
     It is made on the spot from the published release. In site-packages, `git apply` takes it.
 

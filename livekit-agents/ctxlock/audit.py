@@ -16,7 +16,7 @@ from .environment import inspect, interpreter_in
 from .errors import CtxlockError
 from .release import Scope
 from .sites import Site, find_sites
-from .syntax import TARGET
+from .syntax import NOTICE, TARGET
 from .unroute import parts_of
 
 __all__ = ["Audit", "audit_path", "audit_python", "audit_wheel", "site_table"]
@@ -33,20 +33,15 @@ class Audit:
         version: Its version, where it is known.
         file: The file that was read, as errors and output name it.
         sites: Its sites, in the order in which they stand.
+        scope: How it is patched; None if it is not, or not by this project.
         parts: What it has of the scope `full`; nothing if it has another.
     """
 
     version: str | None
     file: str
     sites: tuple[Site, ...]
-    parts: tuple[str, ...] = ()
-
-    @property
-    def scope(self) -> Scope | None:
-        """How it is patched; None if it is not, or not by this project."""
-        if self.parts:
-            return "full"
-        return "lock" if "+ctxlock." in (self.version or "") else None
+    scope: Scope | None
+    parts: tuple[str, ...]
 
     @property
     def bare(self) -> int:
@@ -147,7 +142,9 @@ def audit_python(python: str | None) -> Audit:
 
 
 def _audit(version: str | None, file: str, source: bytes) -> Audit:
-    return Audit(version, file, find_sites(source, file), parts_of(source))
+    sites, parts = find_sites(source, file), parts_of(source)
+    ours = NOTICE.encode() in source
+    return Audit(version, file, sites, "full" if parts else "lock" if ours else None, parts)
 
 
 def site_table(sites: Sequence[Site]) -> Table:

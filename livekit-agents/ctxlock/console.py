@@ -92,7 +92,7 @@ ScopeOption = Annotated[
     typer.Option(
         "--scope",
         envvar=SCOPE_VARIABLE,
-        help="The lock alone, or also a module for what an overlap loses beyond it.",
+        help="All that is mended, by one module more in the wheel, or the lock alone.",
     ),
 ]
 

@@ -10,7 +10,7 @@ from .build import build_overlay
 from .comparison import Comparison, Races
 from .environment import Environment, inspect
 from .errors import CtxlockError
-from .release import OLDEST, public
+from .release import OLDEST, Scope, public
 from .upstream import read_installed
 from .verify import Step, Unavailable, run_races
 
@@ -19,7 +19,7 @@ __all__ = ["examine"]
 _OLDEST_PYTHON = (3, 10)
 
 
-def examine(python: str, scratch: Path, step: Step) -> Comparison:
+def examine(python: str, scratch: Path, step: Step, scope: Scope) -> Comparison:
     """Runs the races on the livekit-agents of `python`, and on a patched one in front of it.
 
     No index is asked, and nothing is written outside `scratch`. The patched one is made from the
@@ -29,6 +29,7 @@ def examine(python: str, scratch: Path, step: Step) -> Comparison:
         python: The interpreter, or the folder of its virtual environment.
         scratch: An empty folder.
         step: Shows progress.
+        scope: How much the patched one changes.
 
     Raises:
         CtxlockError: It is no such interpreter, its livekit-agents is too old, or the races could
@@ -38,7 +39,7 @@ def examine(python: str, scratch: Path, step: Step) -> Comparison:
     _check(found)
     columns = _run("yours", found, scratch, step, [])
     try:
-        overlay = _patched(found, scratch, step)
+        overlay = _patched(found, scratch, step, scope)
     except CtxlockError as e:
         return Comparison(tuple(columns), str(e))
     return Comparison((*columns, *_run("patched", found, scratch, step, [str(overlay)])))
@@ -62,7 +63,7 @@ def _check(found: Environment) -> None:
         )
 
 
-def _patched(found: Environment, scratch: Path, step: Step) -> Path:
+def _patched(found: Environment, scratch: Path, step: Step, scope: Scope) -> Path:
     """Unpacks a patched wheel of what is installed."""
     if "+ctxlock." in str(found.version):
         raise CtxlockError(f"livekit-agents {found.version} is patched already, and runs alone.")
@@ -74,7 +75,7 @@ def _patched(found: Environment, scratch: Path, step: Step) -> Path:
     folder = scratch / "patched"
     with step("Patching a copy of it"):
         try:
-            wheel = build_overlay(read_installed([str(found.root)]), scratch).path
+            wheel = build_overlay(read_installed([str(found.root)]), scratch, scope).path
         except CtxlockError as e:
             raise CtxlockError(f"No patched one runs beside it. {e}") from None
         with zipfile.ZipFile(wheel) as archive:

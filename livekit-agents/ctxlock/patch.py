@@ -16,6 +16,7 @@ from .rewrite import guard
 from .route import route
 from .sites import Site, find_sites
 from .syntax import ADDED, MODULE
+from .unroute import parts_of
 
 __all__ = ["Patched", "patch_source", "unified_diff"]
 
@@ -44,12 +45,15 @@ def patch_source(source: bytes, filename: str, scope: Scope = DEFAULT_SCOPE) -> 
         scope: How much is changed.
 
     Raises:
-        NothingToGuard: Every site is guarded already, and checks its session after the wait.
+        NothingToGuard: It is routed already; or, with the scope lock, every site is guarded
+            already, and checks its session after the wait.
         NotUnderstood: Something in `source` has an unknown shape, or the result fails a check:
             a site is bare, or more than the lock has changed.
     """
     text = _decoded(source, filename)
     before = find_sites(source, filename)
+    if parts_of(source):
+        raise NothingToGuard(f"{filename}: this is patched already; start from the stock release.")
     guarded = guard(text, filename)
     patched = guarded.encode()
     sites = find_sites(patched, filename)
@@ -62,7 +66,8 @@ def patch_source(source: bytes, filename: str, scope: Scope = DEFAULT_SCOPE) -> 
             )
     if guarded == text and scope == "lock":
         raise NothingToGuard(
-            f"{filename}: every site is guarded already; the stock release suffices, install that."
+            f"{filename}: every site is guarded already; the stock release suffices for the scope "
+            "lock, install that."
         )
     check_inverse(source, patched, filename)
     if scope == "lock":
@@ -74,12 +79,15 @@ def patch_source(source: bytes, filename: str, scope: Scope = DEFAULT_SCOPE) -> 
 
 
 def unified_diff(before: bytes, after: bytes, path: str) -> Iterator[bytes]:
-    """The lines of a diff from `before` to `after`, as `git apply` takes them."""
+    """The lines of a diff from `before` to `after`, as `git apply` takes them.
+
+    A file that is empty before is new.
+    """
     lines = difflib.diff_bytes(
         difflib.unified_diff,
         before.splitlines(keepends=True),
         after.splitlines(keepends=True),
-        f"a/{path}".encode(),
+        f"a/{path}".encode() if before else b"/dev/null",
         f"b/{path}".encode(),
     )
     for line in lines:

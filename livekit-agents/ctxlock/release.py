@@ -17,6 +17,7 @@ from .errors import CtxlockError
 
 __all__ = [
     "DEFAULT_SCOPE",
+    "HOW_TO_LOCK",
     "NEWEST_VERIFIED",
     "OLDEST",
     "SETTING",
@@ -45,9 +46,12 @@ SCOPE_SETTING = "scope"
 SCOPE_VARIABLE = "CTXLOCK_SCOPE"
 
 Scope = Literal["lock", "full"]
-"""`lock`: the lock alone. `full`: also what an overlap can lose without it; adds a module."""
+"""`lock`: the lock alone. `full`: also what an overlap loses under the lock; adds a module."""
 
-DEFAULT_SCOPE: Scope = "lock"
+DEFAULT_SCOPE: Scope = "full"
+
+HOW_TO_LOCK = f"`-C {SCOPE_SETTING}=lock`, `{SCOPE_VARIABLE}=lock` or `--scope lock`"
+"""The ways to ask for the smallest change."""
 
 _LATER = 8
 """How many patches after this one are thought of."""

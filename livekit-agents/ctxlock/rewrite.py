@@ -15,15 +15,11 @@ import libcst.matchers as m
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from .errors import NotUnderstood
-from .syntax import CLASS, LOCK, PUSHES, SESSION, SNAPSHOT
+from .syntax import CLASS, LOCK, NOTICE, PUSHES, SESSION, SNAPSHOT
 
 __all__ = ["guard"]
 
-_NOTICE = (
-    "# This file is part of livekit-agents and has been modified by ctxlock: the realtime context",
-    f"# is read, pushed and acknowledged under {CLASS}.{LOCK}.",
-)
-"""Section 4(b) of the Apache License 2.0 asks for it."""
+_NOTICE = (NOTICE, f"# is read, pushed and acknowledged under {CLASS}.{LOCK}.")
 
 _BOM = "\ufeff"
 _CODING = re.compile(r"#.*?coding[:=]")

@@ -15,6 +15,7 @@ from libcst.helpers import parse_template_expression, parse_template_statement
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from .errors import NotUnderstood
+from .release import HOW_TO_LOCK
 from .sites import find_sites
 from .syntax import CLASS, CONTEXT, LOCK, MODULE, SESSION
 
@@ -57,6 +58,8 @@ _CLOSERS = ("_close_session", "aclose")
 
 _LISTENS = f'"""Nothing is left to do here: {MODULE}.py listens to the session itself."""'
 
+_REMEDY = f"build with the scope lock: {HOW_TO_LOCK}."
+
 _COMMENT = "# one for each realtime session, also where a handoff has two activities share it"
 
 
@@ -80,7 +83,7 @@ def route(guarded: str, filename: str) -> str:
             filename,
             line,
             "The agent's context is not replaced in the way that the scope full can follow; "
-            "build with the scope lock.",
+            f"{_REMEDY}",
         )
     return routed.code
 
@@ -179,12 +182,13 @@ class _Route(cst.CSTTransformer):
             if role == "never-played cleanup":
                 above = [self._forget(line)]
         else:
-            raise NotUnderstood(self.filename, line, f"It is unclear how to route the {role} here.")
+            reason = f"It is unclear how the scope full routes the {role} here; {_REMEDY}"
+            raise NotUnderstood(self.filename, line, reason)
         return [*above, last.with_changes(body=[cst.Expr(cst.Await(pushed))])]
 
     def _forget(self, line: int) -> cst.For:
         if self.skipped is None:
-            reason = "Which messages were never played cannot be told here."
+            reason = f"Which messages were never played cannot be told here; {_REMEDY}"
             raise NotUnderstood(self.filename, line, reason)
         tests = [s for s in self.skipped.body.body if m.matches(s, m.If())]
         return cst.ensure_type(
@@ -217,7 +221,10 @@ def _named(line: cst.EmptyLine) -> cst.EmptyLine:
 
 
 def _place_of_import(body: Sequence[cst.CSTNode]) -> int:
-    """Before the first sibling that is imported and comes later in the alphabet."""
+    """Before the first sibling that is imported and comes later in the alphabet, or at the end."""
     sibling = m.ImportFrom(relative=[m.Dot()], module=m.Name(m.MatchIfTrue(lambda n: n > MODULE)))
     later = m.SimpleStatementLine([sibling])
-    return next(n for n, statement in enumerate(body) if m.matches(statement, later))
+    imported = m.SimpleStatementLine([m.Import() | m.ImportFrom()])
+    places = [n for n, statement in enumerate(body) if m.matches(statement, later)]
+    after = [n + 1 for n, statement in enumerate(body) if m.matches(statement, imported)]
+    return (places or after[-1:] or [0])[0]

@@ -14,6 +14,7 @@ __all__ = [
     "CONTEXT",
     "LOCK",
     "MODULE",
+    "NOTICE",
     "PUSHES",
     "SESSION",
     "SNAPSHOT",
@@ -37,6 +38,11 @@ CONTEXT: Final = "_rt_context"
 MODULE: Final = "_realtime_context"
 ADDED: Final = f"livekit/agents/voice/{MODULE}.py"
 """The module that the scope `full` adds, and the attribute through which the sites use it."""
+
+NOTICE: Final = (
+    "# This file is part of livekit-agents and has been modified by ctxlock: the realtime context"
+)
+"""How a patched file begins; section 4(b) of the Apache License 2.0 asks for it."""
 
 SNAPSHOT: Final = "chat_ctx"
 PUSHES: Final = ("update_chat_ctx", "_update_session")

@@ -62,7 +62,7 @@ def verify(
         if python is not None:
             from .own import examine
 
-            comparison = examine(python, scratch, step)
+            comparison = examine(python, scratch, step, scope)
         else:
             comparison = _compare(upstream, wheel, scope, scratch)
     if html is not None:

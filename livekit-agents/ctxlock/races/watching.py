@@ -2,6 +2,7 @@
 
 Upstream's code stays as it is: the session gets a subclass that notes and passes on, the lock two
 methods. Whose doing it is, is read off the stack: the method of upstream's that reads or pushes.
+The module that the scope `full` adds makes each update in tasks of its own, and names its site.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from .engine import conversation_items
+from .releases import has_full_scope
 from .trace import current
 
 __all__ = ["watch_session", "watching_locks"]
@@ -32,12 +37,30 @@ _ROLES = {
     "_detach_reusable_resources": "reuse check",
 }
 
+_ADDED = "livekit.agents.voice._realtime_context"
+_SITES = {"tool outputs": "tool output", "interrupted tool outputs": "tool output"}
+"""What is called otherwise there: one method does both, and is one kind of update here."""
+
+
+@dataclass
+class _Update:
+    """One that the added module makes; it reads the session more often than it takes a snapshot."""
+
+    role: str
+    seen: bool = False
+
+
+_update: ContextVar[_Update | None] = ContextVar("update", default=None)
+
 
 def _role() -> str | None:
     """What the method of upstream's voice package is for that has called; None if none has."""
     frame = sys._getframe(2)
     while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("livekit.agents.voice."):
+        name = frame.f_globals.get("__name__", "")
+        if name == _ADDED:
+            return None if (update := _update.get()) is None else update.role
+        if name.startswith("livekit.agents.voice."):
             return _ROLES.get(frame.f_code.co_name, frame.f_code.co_name.strip("_"))
         frame = frame.f_back  # type: ignore[assignment]
     return None
@@ -54,7 +77,10 @@ def watch_session(session: Any) -> None:
         @property
         def chat_ctx(self) -> Any:
             chat_ctx = super().chat_ctx
-            if by := _role():
+            update = _update.get()
+            if (by := _role()) and not (update and update.seen):
+                if update is not None:
+                    update.seen = True
                 noted.note("snapshot", by=by, items=conversation_items(chat_ctx))
             return chat_ctx
 
@@ -68,6 +94,8 @@ def watch_session(session: Any) -> None:
                 raise
             finally:
                 noted.answered(ask, error)
+                if (update := _update.get()) is not None:
+                    update.seen = False
 
     session.__class__ = Watched
 
@@ -75,6 +103,37 @@ def watch_session(session: Any) -> None:
 @contextmanager
 def watching_locks() -> Iterator[None]:
     """Notes how the lock is waited for, taken and released, in each activity that is made."""
+    with _watching_activities(), _watching_the_added_module():
+        yield
+
+
+@contextmanager
+def _watching_the_added_module() -> Iterator[None]:
+    if not has_full_scope():
+        yield
+        return
+    context = import_module(_ADDED).RealtimeContext
+    begin = context._begin
+
+    def noted_begin(self: Any, site: str, push: Any) -> Any:
+        lock = None if current() is None or self.shared is None else self.shared.lock
+        if lock is not None and "acquire" not in vars(lock):
+            _watch_lock(lock)
+        token = _update.set(_Update(_SITES.get(site, site)))  # the tasks made there inherit it
+        try:
+            return begin(self, site, push)
+        finally:
+            _update.reset(token)
+
+    context._begin = noted_begin
+    try:
+        yield
+    finally:
+        context._begin = begin
+
+
+@contextmanager
+def _watching_activities() -> Iterator[None]:
     from livekit.agents.voice.agent_activity import AgentActivity
 
     made = AgentActivity.__init__
