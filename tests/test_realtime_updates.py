@@ -1,0 +1,201 @@
+"""Updates: what is asked of the provider, how often, and who hears of it when that fails."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
+from test_realtime_hold_limit import limited
+from test_realtime_silent_provider import SilentModel
+
+from ctxlock.races.fake_realtime import FakeRealtimeSession
+from ctxlock.races.harness import GatedTool, Harness, idle, running
+from ctxlock.races.loopback.traffic import advance
+from ctxlock.races.releases import has_full_scope
+from ctxlock.races.scenario import agent_with, note
+from ctxlock.races.verdict import LostUpdate, name_items
+from livekit.agents import llm
+
+pytestmark = needs(BEYOND_THE_LOCK)
+
+BEFORE, HELLO = 'user "before"', 'user "hello"'
+CALL, OUTPUT = "function_call lookup", "function_call_output of lookup"
+
+full_alone = pytest.mark.skipif(not has_full_scope(), reason="only the scope full has the module")
+
+
+def asked(talk: Harness) -> list[list[str]]:
+    """What each update from now on asks the provider for, by name."""
+    realtime: Any = talk.realtime
+    update, updates = realtime.update_chat_ctx, []
+
+    async def update_chat_ctx(chat_ctx: llm.ChatContext) -> None:
+        updates.append(name_items(chat_ctx.items))
+        await update(chat_ctx)
+
+    realtime.update_chat_ctx = update_chat_ctx
+    return updates
+
+
+def created(talk: Harness) -> list[str]:
+    """What all updates so far have created, by name."""
+    return name_items(item for push in talk.realtime.pushes for item in push.creates)
+
+
+class DeafSession(FakeRealtimeSession):
+    """A provider that ends no update when its session is closed."""
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+class TestWhatIsSent:
+    async def test_each_update_is_asked_for_once(self) -> None:
+        lookup = GatedTool("lookup")
+        async with running(agent_with(lookup)) as talk:
+            updates = asked(talk)
+            await talk.text_turn("hello")
+            await talk.call(lookup)
+            lookup.finish()
+            await idle()
+            await talk.expect(HELLO, CALL, OUTPUT)
+            assert [names[-1] for names in updates] == [HELLO, OUTPUT]
+
+    @closed_by_full("an output is sent to stand behind all, wherever the agent has it")
+    async def test_output_stands_where_the_agent_has_it(self) -> None:
+        lookup = GatedTool("lookup")
+        async with running(agent_with(lookup)) as talk:
+            await talk.call(lookup)
+            push = talk.realtime.hold()
+            talk.replace(note("A"))
+            await push.entered.wait()
+            lookup.finish()
+            await idle()
+            talk.realtime.hear()
+            await idle()
+            push.release()
+            await talk.expect()
+            names = name_items(talk.realtime.server.items)
+            if names.index(OUTPUT) > names.index('user ""'):
+                raise LostUpdate(f"The output is behind what was said after it: {names}.")
+
+    @closed_by_full("the output is sent behind no call")
+    async def test_call_that_was_removed_waits_for_its_output(self) -> None:
+        lookup = GatedTool("lookup")
+        async with running(agent_with(lookup)) as talk:
+            await talk.call(lookup)
+            await talk.replace(without=[CALL])
+            speech = talk.realtime.respond()
+            message = speech.message()
+            await idle()
+            lookup.finish()
+            await idle()
+            talk.text_turn("hello")
+            message.write("One moment.")
+            speech.done()
+            await talk.expect()
+            typed = next(p for p in talk.realtime.pushes if HELLO in name_items(p.creates))
+            assert name_items(typed.creates) == [HELLO]
+
+    async def test_nothing_that_a_provider_repeats_by_itself(self) -> None:
+        async with running(agent_with()) as talk:
+            await talk.replace(note("before"))
+            await talk.text_turn("hello")
+            updates, again = asked(talk), talk.realtime.hold()
+            talk.realtime.cut()
+            await idle()
+            assert updates == []
+            again.release()
+            await talk.expect(BEFORE, HELLO)
+
+    @closed_by_full("no provider repeats what is the system's")
+    async def test_system_message_after_a_reconnection(self) -> None:
+        async with running(agent_with()) as talk:
+            rules = llm.ChatMessage(role="system", content=["Be brief."])
+            await talk.replace(note("before"), rules, note("hello"))
+            talk.realtime.cut()
+            await talk.expect(BEFORE, 'system "Be brief."', HELLO)
+
+    @closed_by_full("a waiter outlives its activity's session", raises=AssertionError)
+    async def test_nothing_of_an_agent_whose_session_is_gone(self) -> None:
+        async with running(agent_with()) as talk:
+            push = talk.realtime.hold()
+            talk.replace(note("A"))
+            await push.entered.wait()
+            waiting = talk.replace(note("B"))
+            await idle()
+            talk.session.update_agent(agent_with())
+            await idle()
+            push.release()
+            await talk.expect()
+            assert waiting.done() and waiting.exception() is None
+            assert 'user "B"' not in created(talk)
+
+    @full_alone
+    async def test_what_is_asked_of_a_session_that_is_gone_fails(self) -> None:
+        async with running(agent_with()) as talk:
+            context, message = talk.activity._rt_context, llm.ChatContext([note("hello")])
+            push = talk.realtime.hold()
+            talk.replace(note("A"))
+            await push.entered.wait()
+            waiting = talk.start(context.append(message, "text turn"))
+            await idle()
+            talk.hand_off(agent_with())
+            await idle()
+            push.release()
+            with pytest.raises(llm.RealtimeError, match="gone before the text turn"):
+                await waiting
+            await idle()
+            with pytest.raises(llm.RealtimeError, match="no realtime session for the text turn"):
+                await context.append(message, "text turn")
+            await talk.expect()
+
+
+class TestHowLongAnUpdateTakes:
+    @closed_by_full("an update that is never acknowledged freezes all that come after it")
+    async def test_limit_is_longer_than_that_of_any_provider(self) -> None:
+        async with running(agent_with()) as talk:
+            push = talk.realtime.hold()
+            talk.text_turn("lost?")
+            await push.entered.wait()
+            talk.replace(note("A"))
+            await idle()
+            advance(10.0)
+            await idle()
+            assert len(talk.realtime.pushes) == 1
+            push.pending.clear()
+            advance(5.0)
+            await talk.expect('user "lost?"', 'user "A"', ordered=False)
+
+    @closed_by_full("an update that nobody ends outlives the session")
+    async def test_closing_the_session_ends_every_update(self) -> None:
+        async with running(agent_with(), model=SilentModel(DeafSession)) as talk:
+            with limited() as warnings:
+                updates = asked(talk)
+                push = talk.realtime.hold()
+                pending = talk.replace(note("A"))
+                await push.entered.wait()
+                waiting = talk.replace(note("B"))
+                await idle()
+                await talk.session.aclose()
+                await idle()
+                if not (pending.done() and waiting.done()):
+                    raise LostUpdate("An update outlives the session.")
+                assert len(updates) == 1
+                assert warnings == []
+
+    @full_alone
+    async def test_session_start_goes_on_without_whoever_asked_for_it(self) -> None:
+        async with running(agent_with()) as talk:
+            await talk.replace(note("before"))
+            context, session = talk.activity._rt_context, cast(Any, talk.realtime)
+            talk.activity.agent._chat_ctx.items.append(note("A"))
+            push = talk.realtime.hold()
+            start = talk.start(context.start(session._update_session, talk.local))
+            await push.entered.wait()
+            start.cancel()
+            await idle()
+            assert talk.lock is not None and talk.lock.locked()
+            push.release()
+            await talk.expect(BEFORE, 'user "A"')
