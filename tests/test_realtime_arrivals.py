@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
-from test_realtime_handoff import tool_with_errand
+from test_realtime_handoff import hand_off, tool_with_errand
 
 from ctxlock.races.harness import Harness, idle, running
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import check
+from livekit.agents import llm
 
 pytestmark = needs(BEYOND_THE_LOCK)
 
@@ -50,6 +51,17 @@ async def test_between_two_activities_when_a_third_is_asked_for() -> None:
         await handoffs_done(talk)
         assert talk.session._update_activity_atask is not first
         await talk.expect(HEARD)
+
+
+@closed_by_full("what arrives while no activity is attached is told to none")
+async def test_what_the_model_adds_between_two_activities() -> None:
+    async def reply(talk: Harness) -> None:
+        talk.realtime.add_item(llm.ChatMessage(role="assistant", content=["Well."]))
+        await idle()
+
+    async with running(agent_with()) as talk:
+        await hand_off(talk, agent_with(), reply)
+        await talk.expect('assistant "Well."')
 
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["first-handoff", "after-another"])

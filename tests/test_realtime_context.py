@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -140,6 +142,25 @@ class TestWhatIsRecorded:
             talk.realtime.hear()
             await talk.expect(BEFORE, HELLO, 'user ""')
 
+    async def test_own_message_stays_the_agents_when_it_is_acknowledged(self) -> None:
+        async with running(agent_with()) as talk:
+            own = llm.ChatMessage(role="user", content=["before"], extra={"of": "the agent"})
+            await talk.replace(own)
+            [message] = [item for item in talk.local.items if item.id == own.id]
+            assert message == own
+
+    async def test_item_of_the_providers_is_copied(self) -> None:
+        async with running(agent_with()) as talk:
+            await talk.replace(note("before"))
+            told: list[llm.ChatItem] = []
+            session: Any = talk.realtime
+            session.on("remote_item_added", lambda ev: told.append(ev.item))
+            talk.realtime.hear()
+            await idle()
+            items = talk.activity.agent._chat_ctx.items
+            assert [item.id for item in items if item.type == "message"][-1] == told[0].id
+            assert all(item is not told[0] for item in items)
+
     @full_alone
     async def test_what_an_agent_without_a_session_has_is_kept(self) -> None:
         async with running(agent_with()) as talk:
@@ -148,3 +169,12 @@ class TestWhatIsRecorded:
             await idle()
             before._rt_context.keep(late)
             assert before.agent.chat_ctx.items[-1] == late
+
+
+async def test_nothing_keeps_a_session_that_is_over() -> None:
+    async with running(agent_with()) as talk:
+        await talk.text_turn("hello")
+        session = weakref.ref(talk.realtime)
+    del talk
+    gc.collect()
+    assert session() is None

@@ -7,14 +7,14 @@ from typing import Any, cast
 import pytest
 from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
 from test_realtime_hold_limit import limited
-from test_realtime_silent_provider import SilentModel
+from test_realtime_silent_provider import ForgetfulSession, SilentModel
 
-from ctxlock.races.fake_realtime import FakeRealtimeSession
+from ctxlock.races.fake_realtime import FakeRealtimeModel, FakeRealtimeSession
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.loopback.traffic import advance
 from ctxlock.races.releases import has_full_scope
 from ctxlock.races.scenario import agent_with, note
-from ctxlock.races.verdict import LostUpdate, name_items
+from ctxlock.races.verdict import LostUpdate, check, name_items
 from livekit.agents import llm
 
 pytestmark = needs(BEYOND_THE_LOCK)
@@ -150,6 +150,43 @@ class TestWhatIsSent:
             with pytest.raises(llm.RealtimeError, match="no realtime session for the text turn"):
                 await context.append(message, "text turn")
             await talk.expect()
+
+    async def test_message_that_goes_along_and_fails_again_harms_no_other(self) -> None:
+        async with running(agent_with(), model=FakeRealtimeModel()) as talk:
+            realtime: Any = talk.realtime
+            update, errors = realtime.update_chat_ctx, [llm.RealtimeError("not in time")]
+
+            async def update_chat_ctx(chat_ctx: llm.ChatContext) -> None:
+                if 'user "poison"' in name_items(chat_ctx.items):
+                    raise errors.pop() if errors else ValueError("no such thing can be sent")
+                await update(chat_ctx)
+
+            realtime.update_chat_ctx = update_chat_ctx
+            await talk.text_turn("poison")
+            await talk.text_turn("hello")
+            await idle()
+            assert errors == []
+            check(talk.realtime, kept=[HELLO])
+            assert name_items(talk.local.items).count(HELLO) == 1
+            assert len(realtime.responses) == 2  # each was replied to
+
+    async def test_call_of_a_forgetful_provider_is_not_sent_with_its_output(self) -> None:
+        lookup = GatedTool("lookup")
+        async with running(agent_with(lookup), model=SilentModel(ForgetfulSession)) as talk:
+            updates = asked(talk)
+            await talk.call(lookup)
+            await talk.text_turn("hello")
+            lookup.finish()
+            await idle()
+            assert updates == [[HELLO], [OUTPUT]]
+
+    @full_alone
+    async def test_output_that_the_agent_does_not_have_is_recorded(self) -> None:
+        async with running(agent_with()) as talk:
+            output = llm.FunctionCallOutput(name="lookup", call_id="a", output="", is_error=False)
+            context = talk.activity._rt_context
+            await context.append(llm.ChatContext([output]), "tool outputs")
+            await talk.expect(OUTPUT)
 
 
 class TestHowLongAnUpdateTakes:
