@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -54,7 +55,9 @@ async def test_between_two_activities_when_a_third_is_asked_for() -> None:
 
 
 @closed_by_full("what arrives while no activity is attached is told to none")
-async def test_what_the_model_adds_between_two_activities() -> None:
+async def test_what_the_model_adds_between_two_activities(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def reply(talk: Harness) -> None:
         talk.realtime.add_item(llm.ChatMessage(role="assistant", content=["Well."]))
         await idle()
@@ -62,6 +65,7 @@ async def test_what_the_model_adds_between_two_activities() -> None:
     async with running(agent_with()) as talk:
         await hand_off(talk, agent_with(), reply)
         await talk.expect('assistant "Well."')
+        assert [r for r in caplog.records if r.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["first-handoff", "after-another"])

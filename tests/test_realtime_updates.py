@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
-from test_realtime_hold_limit import limited
 from test_realtime_silent_provider import ForgetfulSession, SilentModel
 
-from ctxlock.races.fake_realtime import FakeRealtimeModel, FakeRealtimeSession
+from ctxlock.races.fake_realtime import FakeRealtimeModel
 from ctxlock.races.harness import GatedTool, Harness, idle, running
-from ctxlock.races.loopback.traffic import advance
 from ctxlock.races.releases import has_full_scope
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import LostUpdate, check, name_items
@@ -41,13 +39,6 @@ def asked(talk: Harness) -> list[list[str]]:
 def created(talk: Harness) -> list[str]:
     """What all updates so far have created, by name."""
     return name_items(item for push in talk.realtime.pushes for item in push.creates)
-
-
-class DeafSession(FakeRealtimeSession):
-    """A provider that ends no update when its session is closed."""
-
-    async def aclose(self) -> None:
-        self.closed = True
 
 
 class TestWhatIsSent:
@@ -187,52 +178,3 @@ class TestWhatIsSent:
             context = talk.activity._rt_context
             await context.append(llm.ChatContext([output]), "tool outputs")
             await talk.expect(OUTPUT)
-
-
-class TestHowLongAnUpdateTakes:
-    @closed_by_full("an update that is never acknowledged freezes all that come after it")
-    async def test_limit_is_longer_than_that_of_any_provider(self) -> None:
-        async with running(agent_with()) as talk:
-            push = talk.realtime.hold()
-            talk.text_turn("lost?")
-            await push.entered.wait()
-            talk.replace(note("A"))
-            await idle()
-            advance(10.0)
-            await idle()
-            assert len(talk.realtime.pushes) == 1
-            push.pending.clear()
-            advance(5.0)
-            await talk.expect('user "lost?"', 'user "A"', ordered=False)
-
-    @closed_by_full("an update that nobody ends outlives the session")
-    async def test_closing_the_session_ends_every_update(self) -> None:
-        async with running(agent_with(), model=SilentModel(DeafSession)) as talk:
-            with limited() as warnings:
-                updates = asked(talk)
-                push = talk.realtime.hold()
-                pending = talk.replace(note("A"))
-                await push.entered.wait()
-                waiting = talk.replace(note("B"))
-                await idle()
-                await talk.session.aclose()
-                await idle()
-                if not (pending.done() and waiting.done()):
-                    raise LostUpdate("An update outlives the session.")
-                assert len(updates) == 1
-                assert warnings == []
-
-    @full_alone
-    async def test_session_start_goes_on_without_whoever_asked_for_it(self) -> None:
-        async with running(agent_with()) as talk:
-            await talk.replace(note("before"))
-            context, session = talk.activity._rt_context, cast(Any, talk.realtime)
-            talk.activity.agent._chat_ctx.items.append(note("A"))
-            push = talk.realtime.hold()
-            start = talk.start(context.start(session._update_session, talk.local))
-            await push.entered.wait()
-            start.cancel()
-            await idle()
-            assert talk.lock is not None and talk.lock.locked()
-            push.release()
-            await talk.expect(BEFORE, 'user "A"')
