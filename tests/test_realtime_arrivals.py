@@ -9,9 +9,10 @@ import pytest
 from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
 from test_realtime_handoff import hand_off, tool_with_errand
 
+from ctxlock.races.fake_realtime import FakeRealtimeModel
 from ctxlock.races.harness import Harness, idle, running
 from ctxlock.races.scenario import agent_with, note
-from ctxlock.races.verdict import check
+from ctxlock.races.verdict import check, name_items
 from livekit.agents import llm
 
 pytestmark = needs(BEYOND_THE_LOCK)
@@ -66,6 +67,32 @@ async def test_what_the_model_adds_between_two_activities(
         await hand_off(talk, agent_with(), reply)
         await talk.expect('assistant "Well."')
         assert [r for r in caplog.records if r.levelno >= logging.ERROR] == []
+
+
+async def test_call_between_two_activities_is_nobodys() -> None:
+    call = llm.FunctionCall(name="lookup", call_id="a", arguments="{}")
+
+    async def reply(talk: Harness) -> None:
+        talk.realtime.add_item(call)
+        await idle()
+
+    async with running(agent_with()) as talk:
+        await hand_off(talk, agent_with(), reply)
+        await talk.expect(gone=[call.id])
+
+
+async def test_what_an_earlier_session_adds_is_nobodys() -> None:
+    lookup, errands = tool_with_errand()
+    model = FakeRealtimeModel(mutable_chat_context=False)
+    async with running(agent_with(lookup), model=model) as talk:
+        first = talk.realtime
+        await talk.call(lookup)
+        errands[0].end()
+        await idle()
+        assert talk.realtime is not first
+        first.add_item(note("late"))
+        await idle()
+        assert 'user "late"' not in name_items(talk.local.items)
 
 
 @pytest.mark.parametrize("earlier", [False, True], ids=["first-handoff", "after-another"])

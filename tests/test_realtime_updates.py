@@ -53,6 +53,15 @@ class TestWhatIsSent:
             await talk.expect(HELLO, CALL, OUTPUT)
             assert [names[-1] for names in updates] == [HELLO, OUTPUT]
 
+    async def test_replacement_by_what_no_provider_is_sent_is_asked_for_once(self) -> None:
+        async with running(agent_with()) as talk:
+            updates = asked(talk)
+            empty = llm.ChatMessage(role="user", content=[])
+            await talk.replace(llm.AgentHandoff(new_agent_id="another"), empty, note("A"))
+            await talk.replace(note("B"))
+            check(talk.realtime, kept=['user "A"', 'user "B"'])
+            assert len(updates) == 2
+
     @closed_by_full("an output is sent to stand behind all, wherever the agent has it")
     async def test_output_stands_where_the_agent_has_it(self) -> None:
         lookup = GatedTool("lookup")
