@@ -60,6 +60,19 @@ class TestWhatWasRemoved:
             await talk.text_turn("hello")
             await talk.expect(BEFORE, HELLO, gone=removed)
 
+    @closed_by_full("a late acknowledgement brings back what was taken out meanwhile")
+    async def test_message_that_arrives_with_the_replacement_after_the_next(self) -> None:
+        async with running(agent_with()) as talk:
+            await talk.replace(note("before"))
+            push = talk.realtime.hold()
+            talk.text_turn("hello")
+            await push.entered.wait()
+            push.time_out()
+            await idle()
+            await talk.replace(without=[HELLO])
+            await talk.replace(note("A"))
+            await talk.expect(BEFORE, 'user "A"', gone=[item.id for item in push.creates])
+
     @closed_by_full("it is sent when the speech ends, though it was removed by then")
     async def test_output_that_waits_for_a_speech_to_end(self) -> None:
         lookup = GatedTool("lookup")
