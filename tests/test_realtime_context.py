@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import weakref
 from typing import Any
 
@@ -191,3 +192,17 @@ async def test_nothing_keeps_a_session_that_is_over() -> None:
     del talk
     gc.collect()
     assert session() is None
+
+
+async def test_session_that_outlives_its_agent(caplog: pytest.LogCaptureFixture) -> None:
+    async with running(agent_with()) as talk:
+        first = talk.realtime
+        activity = weakref.ref(talk.activity)
+        talk.hand_off(agent_with())
+        await idle()
+    del talk
+    gc.collect()
+    assert activity() is None
+    caplog.clear()
+    first.add_item(note("late"))
+    assert [r for r in caplog.records if r.levelno >= logging.ERROR] == []
