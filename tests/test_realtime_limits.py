@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any, cast
 
+import pytest
 from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
 from test_realtime_hold_limit import limited, pass_the_limit
 from test_realtime_reconnection import send_in_vain
@@ -123,3 +124,17 @@ async def test_reconnection_whose_update_fails() -> None:
         again.release()
         await talk.text_turn("and now?")
         await talk.expect(BEFORE, HELLO, 'user "and now?"')
+
+
+@full_alone
+async def test_caller_that_is_cancelled_ends_so_and_its_update_goes_on() -> None:
+    async with running(agent_with()) as talk:
+        context, push = talk.activity._rt_context, talk.realtime.hold()
+        message = llm.ChatContext([note("hello")])
+        caller = talk.start(context.append(message, "text turn"))
+        await push.entered.wait()
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        push.release()
+        await talk.expect(HELLO)
