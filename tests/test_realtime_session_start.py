@@ -15,6 +15,7 @@ from ctxlock.races.fake_realtime import FakeRealtimeModel, FakeRealtimeSession
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import name_items
+from livekit.agents import llm
 
 pytestmark = needs(BEYOND_THE_LOCK)
 
@@ -86,6 +87,18 @@ async def test_context_that_cannot_be_changed_is_not_pushed() -> None:
         await talk.expect()
         assert len(model.sessions) == 1
         assert updates == []
+
+
+async def test_context_that_cannot_be_changed_is_not_in_that_one_call() -> None:
+    model = SilentModel(WholeSession)
+    model.capabilities.mutable_chat_context = False
+    async with running(agent_with(), model=model) as talk:
+        realtime: Any = talk.realtime
+        realtime.given.clear()
+        talk.hand_off(agent_with())
+        await talk.expect()
+        [given] = realtime.given
+        assert not isinstance(given.get("chat_ctx"), llm.ChatContext)
 
 
 async def test_start_that_is_not_acknowledged_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
