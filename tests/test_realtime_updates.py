@@ -102,6 +102,10 @@ class TestWhatIsSent:
         async with running(agent_with()) as talk:
             await talk.replace(note("before"))
             await talk.text_turn("hello")
+            response = talk.realtime.respond()
+            response.message("Good day.")
+            response.done()
+            await idle()
             updates, again = asked(talk), talk.realtime.hold()
             talk.realtime.cut()
             await idle()
