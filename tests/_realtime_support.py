@@ -28,8 +28,23 @@ from ctxlock.races.releases import (
 )
 from ctxlock.races.verdict import LostUpdate
 
-BEYOND_THE_LOCK = "1.8.8"
-"""The oldest release on which the harms that only the scope `full` ends are shown."""
+BEYOND_THE_LOCK = "1.3.0" if has_full_scope() else "1.8.8"
+"""The oldest release on which the harms that only the scope `full` ends are shown, or their end."""
+
+TELLS_OF_ITEMS = "1.5.0"
+"""From then on an agent is told of the provider's items."""
+
+SHARES_SESSIONS = "1.5.3"
+"""From then on a handoff keeps the realtime session."""
+
+CATCHES_FAILED_UPDATES = "1.6.0"
+"""From then on a text turn whose update fails goes on to its reply."""
+
+RECORDS_CALLS_AGAIN = "1.8.0"
+"""From then on a call is recorded with its output, also if it was removed while it ran."""
+
+RESENDS = "1.8.5"
+"""From then on the engine sends again what a lost connection never confirmed."""
 
 WATCHDOG = 60.0
 """A guard against hanging, nothing else: each test takes a fraction of a second."""
@@ -66,10 +81,10 @@ def closed_by_full(
     )
 
 
-def needs(since: str, before: str | None = None) -> pytest.MarkDecorator:
-    """Names the releases that do what the test is about at all."""
-    releases = Releases(since, before)
-    return pytest.mark.skipif(VERSION not in releases, reason=f"only {releases} do this")
+def needs(*since: str, before: str | None = None) -> pytest.MarkDecorator:
+    """Names the releases that do what the test is about at all; every bound holds."""
+    missing = [r for r in (Releases(bound, before) for bound in since) if VERSION not in r]
+    return pytest.mark.skipif(bool(missing), reason=f"only {', '.join(map(str, missing))} do this")
 
 
 def has_engine() -> bool:

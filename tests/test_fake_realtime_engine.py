@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from _realtime_support import has_engine, needs
+from _realtime_support import RESENDS, has_engine, needs
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 if not has_engine():
@@ -26,7 +26,6 @@ from ctxlock.races.push import Create, Push
 from livekit.agents import llm
 
 PICTURE = "data:image/png;base64,aGVsbG8="
-RESENDS = "1.8.5"  # from then on the engine sends again what a lost connection never confirmed
 ROLES = {"u": "user", "v": "user", "a": "assistant", "s": "system"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from _realtime_support import fails_on_stock, has_engine, needs
+from _realtime_support import RESENDS, fails_on_stock, has_engine, needs
 
 if not has_engine():
     pytest.skip("no livekit-plugins-openai that is scripted here", allow_module_level=True)
@@ -18,8 +18,6 @@ from ctxlock.races.loopback.far_end import FarEnd
 from ctxlock.races.loopback.model import serving
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import check
-
-RESENDS = "1.8.5"  # from then on the engine sends again what a lost connection never confirmed
 
 
 async def lost_connection(talk: Harness) -> FarEnd:

@@ -6,7 +6,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from _realtime_support import BEYOND_THE_LOCK, VERSION, closed_by_full, fails_on_stock, needs
+from _realtime_support import (
+    BEYOND_THE_LOCK,
+    SHARES_SESSIONS,
+    VERSION,
+    closed_by_full,
+    fails_on_stock,
+    needs,
+)
 
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.releases import Releases
@@ -19,7 +26,7 @@ if VERSION not in Releases("1.5.3"):
 from livekit.agents import Agent
 from livekit.agents.voice import AgentTask
 
-beyond_the_lock = needs(BEYOND_THE_LOCK)
+beyond_the_lock = needs(BEYOND_THE_LOCK, SHARES_SESSIONS)
 
 
 class Errand(AgentTask[str]):

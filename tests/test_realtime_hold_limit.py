@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
+from _realtime_support import BEYOND_THE_LOCK, SHARES_SESSIONS, closed_by_full, needs
 
 from ctxlock.races.fake_realtime import FakeRealtimeModel
 from ctxlock.races.harness import GatedTool, Harness, idle, running
@@ -137,12 +137,12 @@ async def _session_start(talk: Harness, lookup: GatedTool) -> Push:
 
 
 SITES = {
-    _text_turn: BEYOND_THE_LOCK,
-    _replacement: BEYOND_THE_LOCK,
-    _tool_outputs: BEYOND_THE_LOCK,
-    _interrupted_tool_outputs: BEYOND_THE_LOCK,
+    _text_turn: "1.0.0",
+    _replacement: "1.0.0",
+    _tool_outputs: "1.0.0",
+    _interrupted_tool_outputs: "1.7.0",
     _spoken_message: "1.8.9",
-    _session_start: BEYOND_THE_LOCK,
+    _session_start: SHARES_SESSIONS,
 }
 
 
@@ -228,6 +228,7 @@ async def test_late_deletion_harms_nobody() -> None:
             await talk.expect('user "before"', HELLO, gone=[unwanted.id])
 
 
+@needs(SHARES_SESSIONS)
 @frozen
 async def test_handoff_after_an_update_that_hangs() -> None:
     async with running(agent_with()) as talk:
@@ -246,6 +247,7 @@ async def test_handoff_after_an_update_that_hangs() -> None:
                 await pending
 
 
+@needs(SHARES_SESSIONS)
 @frozen
 async def test_history_of_an_agent_whose_session_start_hangs() -> None:
     async with running(agent_with()) as talk:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from _realtime_support import BEYOND_THE_LOCK, closed_by_full, fails_on_stock, needs
+from _realtime_support import (
+    BEYOND_THE_LOCK,
+    RECORDS_CALLS_AGAIN,
+    TELLS_OF_ITEMS,
+    closed_by_full,
+    fails_on_stock,
+    needs,
+)
 from test_realtime_handoff import Errand
 
 from ctxlock.races.harness import GatedTool, Harness, idle, running
@@ -12,7 +19,7 @@ from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import LostUpdate, name_items
 from livekit.agents import llm
 
-pytestmark = needs(BEYOND_THE_LOCK)
+pytestmark = needs(BEYOND_THE_LOCK, TELLS_OF_ITEMS)
 
 CALL, OUTPUT = "function_call lookup", "function_call_output of lookup"
 HEARD = 'user ""'
@@ -25,6 +32,7 @@ def assert_in_order(talk: Harness, *names: str) -> None:
         raise LostUpdate(f"The model has {remote}, and should have {list(names)}.")
 
 
+@needs(RECORDS_CALLS_AGAIN)
 @closed_by_full("the output is sent behind no call")
 async def test_call_that_is_removed_while_it_runs_returns_with_its_output() -> None:
     lookup = GatedTool("lookup")
@@ -37,6 +45,7 @@ async def test_call_that_is_removed_while_it_runs_returns_with_its_output() -> N
         assert_in_order(talk, CALL, OUTPUT)
 
 
+@needs(RECORDS_CALLS_AGAIN)
 @closed_by_full("the output is sent behind no call")
 async def test_one_of_two_parallel_calls_that_is_removed() -> None:
     lookup, other = GatedTool("lookup"), GatedTool("other")
@@ -52,6 +61,7 @@ async def test_one_of_two_parallel_calls_that_is_removed() -> None:
         assert_in_order(talk, CALL, OUTPUT)
 
 
+@needs(RECORDS_CALLS_AGAIN)
 @fails_on_stock(before="1.8.9")
 async def test_call_that_is_removed_while_its_output_waits() -> None:
     lookup = GatedTool("lookup")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
+from _realtime_support import BEYOND_THE_LOCK, RESENDS, TELLS_OF_ITEMS, closed_by_full, needs
 
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import LostUpdate
 from livekit.agents import llm
 
-pytestmark = needs(BEYOND_THE_LOCK)
+pytestmark = needs(BEYOND_THE_LOCK, TELLS_OF_ITEMS)
 
 HELLO = 'user "hello"'
 OUTPUT = "function_call_output of lookup"
@@ -49,6 +49,7 @@ async def remove_in_vain(talk: Harness, name: str) -> list[str]:
     return push.deletes
 
 
+@needs(RESENDS)
 @how_often
 async def test_everything_is_there_again_and_once(times: int) -> None:
     lookup = GatedTool("lookup")
@@ -105,6 +106,7 @@ async def test_typed_message_while_the_provider_still_repeats_the_rest() -> None
         await talk.expect('user "before"', 'user "and another"', HELLO, 'user "and now?"')
 
 
+@needs(RESENDS)
 @how_often
 async def test_typed_message_that_is_under_way(times: int) -> None:
     async with running(agent_with()) as talk:
@@ -175,6 +177,7 @@ async def test_item_of_an_earlier_agent_does_not_come_back() -> None:
         await talk.expect(gone=[old.id])
 
 
+@needs(RESENDS)
 async def test_replacement_that_waits_while_the_connection_is_lost() -> None:
     async with running(agent_with()) as talk:
         await talk.replace(note("before"))

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 import pytest
-from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
+from _realtime_support import BEYOND_THE_LOCK, TELLS_OF_ITEMS, closed_by_full, needs
 
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import LostUpdate, name_items
 from livekit.agents import llm
 
-pytestmark = needs(BEYOND_THE_LOCK)
+pytestmark = needs(BEYOND_THE_LOCK, TELLS_OF_ITEMS)
 
 HEARD = 'user ""'  # what was said has no text until it is understood
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
+from _realtime_support import BEYOND_THE_LOCK, TELLS_OF_ITEMS, closed_by_full, needs
 
 from ctxlock.races.fake_realtime import FakeRealtimeModel, FakeRealtimeSession
 from ctxlock.races.harness import GatedTool, idle, running
@@ -13,7 +13,7 @@ from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import name_items
 from livekit.agents import llm
 
-pytestmark = needs(BEYOND_THE_LOCK)
+pytestmark = needs(BEYOND_THE_LOCK, TELLS_OF_ITEMS)
 
 CALL, OUTPUT = "function_call lookup", "function_call_output of lookup"
 

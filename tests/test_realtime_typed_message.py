@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from _realtime_support import BEYOND_THE_LOCK, closed_by_full, fails_on_stock, needs
+from _realtime_support import (
+    BEYOND_THE_LOCK,
+    CATCHES_FAILED_UPDATES,
+    TELLS_OF_ITEMS,
+    closed_by_full,
+    fails_on_stock,
+    needs,
+)
 
 from ctxlock.races.harness import Harness, idle, running
 from ctxlock.races.loopback.traffic import advance
@@ -138,6 +145,7 @@ async def test_replacement_after_an_interrupted_message() -> None:
             await talk.expect('user "before"', HELLO, 'user "A"')
 
 
+@needs(CATCHES_FAILED_UPDATES)
 @closed_by_full("what was not acknowledged in time is with the agent alone")
 async def test_next_writer_sends_again_what_was_never_acknowledged() -> None:
     async with running(agent_with()) as talk:
@@ -166,6 +174,7 @@ async def test_two_that_were_never_acknowledged_go_along_with_the_third() -> Non
         await talk.expect('user "one"', 'user "two"', 'user "three"')
 
 
+@needs(CATCHES_FAILED_UPDATES)
 async def test_late_acknowledgement_before_the_next_writer() -> None:
     async with running(agent_with()) as talk:
         push = talk.realtime.hold()
@@ -196,6 +205,7 @@ async def test_late_acknowledgement_during_the_next_writer() -> None:
         await talk.expect(HELLO, 'user "are you there?"', ordered=False)
 
 
+@needs(TELLS_OF_ITEMS)
 @closed_by_full("a late acknowledgement brings back what was taken out meanwhile")
 async def test_late_acknowledgement_of_a_message_that_was_removed() -> None:
     async with running(agent_with()) as talk:

@@ -5,7 +5,7 @@ The caller cannot have left out on purpose what it could not see.
 
 from __future__ import annotations
 
-from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
+from _realtime_support import BEYOND_THE_LOCK, TELLS_OF_ITEMS, closed_by_full, needs
 
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.push import Push
@@ -30,6 +30,7 @@ async def pending(talk: Harness) -> Push:
     return push
 
 
+@needs(TELLS_OF_ITEMS)
 @deleted
 async def test_spoken_turn_while_a_replacement_waits() -> None:
     async with running(agent_with()) as talk:
@@ -42,6 +43,7 @@ async def test_spoken_turn_while_a_replacement_waits() -> None:
         await talk.expect('user "before"', 'user "A"', HEARD, 'user "B"', ordered=False)
 
 
+@needs(TELLS_OF_ITEMS)
 @deleted
 async def test_spoken_turn_that_is_understood_while_a_replacement_waits() -> None:
     async with running(agent_with()) as talk:
@@ -56,6 +58,7 @@ async def test_spoken_turn_that_is_understood_while_a_replacement_waits() -> Non
         await talk.expect('user "before"', 'user "A"', 'user "good day"', 'user "B"', ordered=False)
 
 
+@needs(TELLS_OF_ITEMS)
 @deleted
 async def test_reply_that_begins_while_a_replacement_waits() -> None:
     async with running(agent_with()) as talk:
@@ -72,6 +75,7 @@ async def test_reply_that_begins_while_a_replacement_waits() -> None:
         await talk.expect('user "A"', 'user "B"', 'assistant "Hello."', ordered=False)
 
 
+@needs(TELLS_OF_ITEMS)
 @deleted
 async def test_spoken_turn_while_two_replacements_wait() -> None:
     async with running(agent_with()) as talk:
@@ -86,6 +90,7 @@ async def test_spoken_turn_while_two_replacements_wait() -> None:
         await talk.expect(HEARD, 'user "A"', 'user "B"', 'user "C"', ordered=False)
 
 
+@needs(TELLS_OF_ITEMS)
 @deleted
 async def test_spoken_turn_while_a_replacement_that_deletes_waits() -> None:
     async with running(agent_with()) as talk:
