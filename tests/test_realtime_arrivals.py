@@ -114,3 +114,25 @@ async def test_at_the_start_of_a_task_it_is_not_for_a_later_agent(earlier: bool)
         await idle()
         talk.hand_off(agent_with())
         await talk.expect(gone=[heard])
+
+
+async def test_reply_of_the_agent_that_is_left_is_not_the_next_ones() -> None:
+    async with running(agent_with()) as talk:
+        push = talk.realtime.hold()
+        talk.text_turn("hello")
+        await push.entered.wait()
+        talk.hand_off(agent_with())
+        await idle()
+        silent = talk.realtime.on_reply
+
+        def reply(response: Any) -> None:
+            talk.realtime.on_reply = silent
+            response.message("Goodbye.")
+            response.done()
+
+        talk.realtime.on_reply = reply
+        push.release()
+        await handoffs_done(talk)
+        assert talk.realtime.on_reply is silent, "there was no reply"
+        assert name_items(talk.realtime.server.items) == []
+        await talk.expect()

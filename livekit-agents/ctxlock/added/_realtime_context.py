@@ -87,7 +87,7 @@ class RealtimeContext:
         async def push(session: Session) -> None:
             self._items.extend(fresh)
             known, target = _sessions[session].known, session.chat_ctx.copy()
-            gone = (known | recorded) - _ids(self._items)
+            gone = known - _ids(self._items)
             target.items[:] = [item for item in target.items if item.id not in gone]
             # that a call was deleted does not keep its output from coming, which needs it
             outputs = {item.call_id for item in added.items if item.type == "function_call_output"}
@@ -213,7 +213,7 @@ class RealtimeContext:
             await session.update_chat_ctx(target)
         except Exception as error:
             if not isinstance(error, llm.RealtimeError):  # it was not sent
-                self._items[:] = [i for i in self._items if i.id not in _ids(fresh) & new]
+                self._items[:] = [i for i in self._items if i.id not in _ids(fresh)]
             raise
         if not shared.told:
             shared.owed -= new
