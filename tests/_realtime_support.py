@@ -40,6 +40,9 @@ SHARES_SESSIONS = "1.5.3"
 CATCHES_FAILED_UPDATES = "1.6.0"
 """From then on a text turn whose update fails goes on to its reply."""
 
+ANSWERS_WHEN_INTERRUPTED = "1.7.0"
+"""From then on the outputs of an interrupted generation are pushed."""
+
 RECORDS_CALLS_AGAIN = "1.8.0"
 """From then on a call is recorded with its output, also if it was removed while it ran."""
 

@@ -13,7 +13,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
-from _realtime_support import BEYOND_THE_LOCK, SHARES_SESSIONS, closed_by_full, needs
+from _realtime_support import (
+    ANSWERS_WHEN_INTERRUPTED,
+    BEYOND_THE_LOCK,
+    SHARES_SESSIONS,
+    closed_by_full,
+    needs,
+)
 
 from ctxlock.races.fake_realtime import FakeRealtimeModel
 from ctxlock.races.harness import GatedTool, Harness, idle, running
@@ -140,7 +146,7 @@ SITES = {
     _text_turn: "1.0.0",
     _replacement: "1.0.0",
     _tool_outputs: "1.0.0",
-    _interrupted_tool_outputs: "1.7.0",
+    _interrupted_tool_outputs: ANSWERS_WHEN_INTERRUPTED,
     _spoken_message: "1.8.9",
     _session_start: SHARES_SESSIONS,
 }

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from _realtime_support import closed_by_full
+from _realtime_support import ANSWERS_WHEN_INTERRUPTED, closed_by_full, needs
 from siblings import both_ways, still_lost, through, websocket_alone
 
 from ctxlock.races.harness import GatedTool, Harness, idle, running
@@ -191,6 +191,7 @@ class TestSpokenRepliesOfWhichNothingWasHeard:
                 await idle()
                 assert_has(talk, HELLO)
 
+    @needs(ANSWERS_WHEN_INTERRUPTED)
     @closed_by_full("it is sent to stand behind the reply, which the provider deletes before")
     async def test_tool_output_right_after_one(self) -> None:
         lookup = GatedTool("lookup")
