@@ -156,3 +156,12 @@ def test_more_than_a_pipe_holds_is_read(tmp_path: Path) -> None:
     said: list[str] = []
     assert len(run_module(sys.executable, tmp_path, ["large"], said.append)) == 300_001
     assert said == ["done"]
+
+
+def test_wide_heat_map_shows_the_violated_alone() -> None:
+    found = exploration(BAD)
+    found.report["kinds"] = [*PAIR, *(f"kind {number}" for number in range(3, 16))]
+    title, header, _, row, *_ = printed(found).splitlines()
+    assert "violated schedules" in title
+    assert header.split() == ["started", "first", *map(str, range(1, 16))]
+    assert row.split() == ["1", "text", "turn", "-", "2", *["-"] * 13]

@@ -18,6 +18,9 @@ __all__ = ["REPLAY_IMPORT", "Exploration"]
 
 _SIZES = {2: "pairs", 3: "triples"}
 _VIOLATIONS_SHOWN = 3
+_KINDS_IN_FULL = 9
+"""More than that many columns leave no room for two numbers in each."""
+
 REPLAY_IMPORT = "from ctxlock.races.explorer import replay"
 """What the tests that :meth:`Exploration.replays` yields need."""
 
@@ -83,13 +86,16 @@ class Exploration:
 
     def _heat_map(self, what: str, cells: dict[tuple[str, str], list[int]]) -> Table:
         kinds = self.report["kinds"]
-        title = f"{what} on livekit-agents {self.report['livekit_agents']}: violated of all"
+        wide = len(kinds) > _KINDS_IN_FULL
+        said = "violated schedules" if wide else "violated of all"
+        title = f"{what} on livekit-agents {self.report['livekit_agents']}: {said}"
         table = Table(title=title, box=box.SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
         table.add_column("started first")
         for number in range(1, len(kinds) + 1):
-            table.add_column(f"then {number}", justify="right")
+            header = str(number) if wide else f"then {number}"
+            table.add_column(header, justify="right", no_wrap=True)
         for number, first in enumerate(kinds, 1):
-            row = (_cell(cells.get((first, second))) for second in kinds)
+            row = (_cell(cells.get((first, second)), of_all=not wide) for second in kinds)
             table.add_row(f"{number} {first}", *row)
         return table
 
@@ -155,12 +161,12 @@ def _named(group: dict[str, Any]) -> str:
     return " + ".join(group["kinds"])
 
 
-def _cell(counts: list[int] | None) -> Text:
+def _cell(counts: list[int] | None, *, of_all: bool = True) -> Text:
     if counts is None:
         return Text("-", style="dim")
     schedules, violated = counts
     share = violated / max(schedules, 1)
-    text = f"{violated}/{schedules}"
+    text = f"{violated}/{schedules}" if of_all else str(violated)
     if not violated:
         return Text(text, style="green")
     return Text(text, style=f"white on rgb({95 + round(160 * share)},0,0)")
