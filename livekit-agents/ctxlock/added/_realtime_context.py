@@ -81,8 +81,7 @@ class RealtimeContext:
 
         What a replacement takes from the agent's before they are sent is not sent.
         """
-        recorded = _ids(self._items)
-        fresh = [i for i in added.items if i.type == "message" and i.id not in recorded]
+        fresh = [i for i in added.items if i.type == "message" and i.id not in _ids(self._items)]
 
         async def push(session: Session) -> None:
             self._items.extend(fresh)
