@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import packages
 import pytest
 import release_table
 import sweep
 import tomlkit
-from activity import NAME, REPLACING, locked, module
+from activity import NAME, PUSH, REPLACING, locked, module
 from packaging.version import Version
 from release_table import PAGE, TABLE, Release, SiteStates, dump, load, render
 
 from ctxlock.errors import CtxlockError
 from ctxlock.installer import Installer
-from ctxlock.patch import Patched
-from ctxlock.release import NEWEST_VERIFIED, OLDEST
-from ctxlock.syntax import TARGET
+from ctxlock.patch import Patched, patch_source
+from ctxlock.release import NEWEST_VERIFIED, OLDEST, Scope
+from ctxlock.syntax import ADDED, TARGET
 
 RELEASES = load(TABLE.read_text(encoding="utf-8"))
 FINAL = sorted(version for version in RELEASES if not version.is_prerelease)
 MINORS = tomlkit.parse(Path(sweep.__file__).with_name("minors.toml").read_text(encoding="utf-8"))
 
 SOURCE = module(REPLACING).encode()
-FOUND = Release(hashlib.sha256(SOURCE).hexdigest(), (SiteStates("replacement", "bare", "guarded"),))
+SITES = (SiteStates("replacement", "bare", "guarded"),)
+FOUND = Release(hashlib.sha256(SOURCE).hexdigest(), SITES, ("replacements",))
 
 
 # What is checked in.
@@ -45,6 +48,20 @@ def test_upstream_left_two_sites_bare() -> None:
     sites = RELEASES[Version("1.8.9")].sites
     assert {s.role for s in sites if s.before == "bare"} == {"session start", "spoken message"}
     assert [s.role for s in sites if s.before == "unchecked"] == ["replacement"]
+
+
+def test_the_scope_full_refuses_one_release() -> None:
+    refused = {version: release.refused for version, release in RELEASES.items() if release.refused}
+    assert [*refused] == [Version("2.0.0b1")]
+    assert "build with the scope lock" in refused[Version("2.0.0b1")]
+
+
+def test_a_part_is_there_from_one_release_on() -> None:
+    oldest = {"updates in turn", "replacements", "typed messages", "closing"}
+    since = {"server items": "1.5.0", "handoffs": "1.5.3", "unheard messages": "1.5.12"}
+    for version in FINAL:
+        brought = {part for part, first in since.items() if version >= Version(first)}
+        assert {*RELEASES[version].parts} == oldest | brought, version
 
 
 def test_every_site_has_a_role() -> None:
@@ -72,7 +89,7 @@ def test_the_regressions_run_on_the_newest_of_each_minor() -> None:
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("version", [str(OLDEST), "1.0.23", "1.8.8", "1.8.9"])
+@pytest.mark.parametrize("version", [str(OLDEST), "1.0.23", "1.8.8", "1.8.9", "2.0.0b1"])
 def test_a_release_is_what_the_table_says(version: str, tmp_path: Path) -> None:
     release = Version(version)
     assert sweep.examine(sweep.fetch(release, tmp_path)) == RELEASES[release]
@@ -96,20 +113,48 @@ def test_tells_that_a_session_is_not_checked_again() -> None:
     assert (site.before, site.after) == ("unchecked", "guarded")
 
 
-def test_refuses_what_does_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    patched = Patched(b"return\n", ())
-    monkeypatch.setattr(sweep, "patch_source", lambda *_: patched)
-    with pytest.raises(CtxlockError, match="does not compile"):
+def test_notes_that_the_scope_full_refuses() -> None:
+    found = sweep.examine(module(PUSH).encode(), NAME)
+    assert [site.after for site in found.sites] == ["guarded"]
+    assert found.parts == ()
+    assert found.refused is not None
+    assert found.refused.startswith("It is unclear how the scope full routes")
+
+
+def test_that_the_scope_lock_refuses_is_an_error() -> None:
+    with pytest.raises(CtxlockError, match="There is no class AgentActivity"):
+        sweep.examine(b"x = 1\n", NAME)
+
+
+@pytest.mark.parametrize(
+    ("scope", "change", "reason"),
+    [
+        ("lock", {"source": b"return\n"}, "does not compile"),
+        ("full", {"source": b"return\n"}, "does not compile"),
+        ("full", {"added": {ADDED: b"return\n"}}, "does not compile"),
+        ("full", {"added": {}}, f"adds no {ADDED}"),
+        ("full", {"sites": ()}, "leaves other sites"),
+    ],
+)
+def test_what_is_wrong_with_a_result_is_an_error(
+    scope: Scope, change: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def patch(source: bytes, filename: str, wanted: Scope) -> Patched:
+        patched = patch_source(source, filename, wanted)
+        return replace(patched, **change) if wanted == scope else patched
+
+    monkeypatch.setattr(sweep, "patch_source", patch)
+    with pytest.raises(CtxlockError, match=reason):
         sweep.examine(SOURCE, NAME)
 
 
 def test_the_json_reads_back() -> None:
-    table = {Version("1.10.0"): FOUND, Version("1.9.0"): Release("0", ())}
+    table = {Version("1.10.0"): FOUND, Version("1.9.0"): Release("0", (), refused="No.")}
     text = dump(table)
     assert load(text) == table
     assert text.index('"1.9.0"') < text.index('"1.10.0"')
-    with pytest.raises(ValueError, match="has format 2"):
-        load(text.replace('"format": 1', '"format": 2'))
+    with pytest.raises(ValueError, match="has format 1"):
+        load(text.replace('"format": 2', '"format": 1'))
 
 
 def test_the_page_counts() -> None:
@@ -118,9 +163,25 @@ def test_the_page_counts() -> None:
     assert "3 releases of livekit-agents, which hold 2 different contents" in page
     assert "7 sites: 5 bare and 2 unchecked as published, 2 after the patch" in page
     rows = page.splitlines()[-5:]
-    assert rows[0] == "| release | sha256 | replacement | late |"
-    assert rows[2] == f"| 1.9.0 | `{FOUND.sha256[:12]}` | bare | |"
-    assert rows[3] == "| 1.9.1 | `000000000000` | bare, bare | unchecked |"
+    assert rows[0] == "| release | sha256 | replacement | late | full |"
+    assert rows[2] == f"| 1.9.0 | `{FOUND.sha256[:12]}` | bare | | a |"
+    assert rows[3] == "| 1.9.1 | `000000000000` | bare, bare | unchecked | |"
+
+
+def test_the_page_names_parts_and_refusals() -> None:
+    oldest = Release("0" * 64, SITES, ("one", "three"))
+    later = Release("1" * 64, SITES, ("one", "two", "three"))
+    refused = Release("2" * 64, SITES, refused="It differs.")
+    page = render({Version("1.9.0"): oldest, Version("1.9.1"): later, Version("2.0.0"): refused})
+    assert "has: **a** one, **b** three, **c** two." in page
+    assert "the scope full refuses 1." in page
+    assert "\n- 2.0.0: It differs.\n" in page
+    assert [row.split(" | ")[-1] for row in page.splitlines()[-3:]] == [
+        "ab |",
+        "abc |",
+        "refused |",
+    ]
+    assert "build says" not in render({Version("1.9.0"): oldest})
 
 
 class Swept:
@@ -171,6 +232,13 @@ def test_a_check_writes_nothing(swept: Swept, capsys: pytest.CaptureFixture[str]
     assert "not what the table says: 1.9.1." in capsys.readouterr().err
     assert swept.read() == changed
     assert not swept.page.exists()
+
+
+def test_a_check_compares_the_parts(swept: Swept, capsys: pytest.CaptureFixture[str]) -> None:
+    fewer = replace(FOUND, parts=())
+    swept.write({Version("1.9.0"): fewer, Version("1.9.1"): replace(FOUND, refused="It differs.")})
+    assert sweep.main(["--check"]) == 1
+    assert "not what the table says: 1.9.0, 1.9.1." in capsys.readouterr().err
 
 
 def test_one_that_fails_ends_it(swept: Swept, capsys: pytest.CaptureFixture[str]) -> None:

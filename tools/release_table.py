@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from string import ascii_lowercase
 
 from packaging.version import Version
 
@@ -19,8 +20,8 @@ TABLE = DOCS / "releases.json"
 PAGE = DOCS / "releases.md"
 """The same for readers, rendered from the facts."""
 
-FORMAT = 1
-"""Version of the JSON; raised when a key changes its meaning or goes."""
+FORMAT = 2
+"""Version of the JSON; raised when a key comes that `load` needs, changes its meaning or goes."""
 
 _SHOWN = 12
 """So many digits of a hash tell 100 files apart."""
@@ -46,10 +47,14 @@ class Release:
     Attributes:
         sha256: The hash of the stock `agent_activity.py`.
         sites: Its sites, in the order in which they stand.
+        parts: What the added module of the scope full does in it.
+        refused: Why it cannot have that scope; `None` if it can.
     """
 
     sha256: str
     sites: tuple[SiteStates, ...]
+    parts: tuple[str, ...] = ()
+    refused: str | None = None
 
 
 Table = Mapping[Version, Release]
@@ -61,7 +66,12 @@ def load(text: str) -> dict[Version, Release]:
     if data["format"] != FORMAT:
         raise ValueError(f"The table of releases has format {data['format']}, not {FORMAT}.")
     return {
-        Version(version): Release(row["sha256"], tuple(SiteStates(*s) for s in row["sites"]))
+        Version(version): Release(
+            row["sha256"],
+            tuple(SiteStates(*site) for site in row["sites"]),
+            tuple(row["parts"]),
+            row["refused"],
+        )
         for version, row in data["releases"].items()
     }
 
@@ -72,8 +82,13 @@ def dump(table: Table) -> str:
     for version in sorted(table):
         release = table[version]
         sites = [[site.role, site.before, site.after] for site in release.sites]
-        row = json.dumps({"sha256": release.sha256, "sites": sites})
-        rows.append(f'    "{version}": {row}')
+        row = {
+            "sha256": release.sha256,
+            "sites": sites,
+            "parts": release.parts,
+            "refused": release.refused,
+        }
+        rows.append(f'    "{version}": {json.dumps(row)}')
     joined = ",\n".join(rows)
     return f'{{\n  "format": {FORMAT},\n  "releases": {{\n{joined}\n  }}\n}}\n'
 
@@ -81,6 +96,10 @@ def dump(table: Table) -> str:
 def render(table: Table) -> str:
     """Writes the table for readers, as Markdown."""
     roles = _roles(table.values())
+    letters = _letters(table.values())
+    legend = ", ".join(f"**{letter}** {part}" for part, letter in letters.items())
+    refused = {str(version): table[version].refused for version in sorted(table)}
+    refusals = [f"{version}: {reason}" for version, reason in refused.items() if reason]
     sites = [site for release in table.values() for site in release.sites]
     bare = sum(site.before == "bare" for site in sites)
     unchecked = sum(site.before == "unchecked" for site in sites)
@@ -91,28 +110,40 @@ def render(table: Table) -> str:
         "# Every release",
         f"{len(table)} releases of livekit-agents, which hold {contents} different contents of "
         "`livekit/agents/voice/agent_activity.py`. Each was fetched, checked against its RECORD, "
-        "rewritten, judged by the independent finder and by the inverse of the rewrite, and "
-        f"compiled. They have {len(sites)} sites: {bare} bare and {unchecked} unchecked as "
-        f"published, {left} after the patch.",
+        "rewritten in both scopes, judged by the independent finder and by the inverse of the "
+        f"rewrite, and compiled; the scope full refuses {len(refusals)}. They have {len(sites)} "
+        f"sites: {bare} bare and {unchecked} unchecked as published, {left} after the patch.",
         "A cell says how a site stands as published. **bare**: it pushes outside the lock. "
         "**unchecked**: it holds the lock, but fails if a handoff takes its session during the "
         "wait. **guarded**: as it should be; every other pushing site is that after the patch. "
         "**read-only**: a snapshot that feeds no push, left as it is. The hash is the beginning of "
         "the file's SHA-256; `releases.json` has all of it.",
+        "The last column says which parts of the scope [full](integrity.md) a release has: "
+        f"{legend}.",
     ]
-    columns = ["release", "sha256", *roles]
+    if refusals:
+        head.append("What that scope refuses, with what the build says:")
+        head.append("\n".join(f"- {refusal}" for refusal in refusals))
+    columns = ["release", "sha256", *roles, "full"]
     rows = [_row(columns), _row(["---"] * len(columns))]
     for version in sorted(table):
         release = table[version]
         states = {role: [s.before for s in release.sites if s.role == role] for role in roles}
         cells = [", ".join(found) for found in states.values()]
-        rows.append(_row([str(version), f"`{release.sha256[:_SHOWN]}`", *cells]))
+        full = "refused" if release.refused else "".join(sorted(letters[p] for p in release.parts))
+        rows.append(_row([str(version), f"`{release.sha256[:_SHOWN]}`", *cells, full]))
     return "\n\n".join([*head, "\n".join(rows)]) + "\n"
 
 
 def _roles(releases: Iterable[Release]) -> list[str]:
     """All roles, in the order in which releases brought them."""
     return list(dict.fromkeys(site.role for release in releases for site in release.sites))
+
+
+def _letters(releases: Iterable[Release]) -> dict[str, str]:
+    """A letter for each part of the scope full, in the order in which releases brought them."""
+    parts = dict.fromkeys(part for release in releases for part in release.parts)
+    return dict(zip(parts, ascii_lowercase, strict=False))
 
 
 def _row(cells: Iterable[str]) -> str:

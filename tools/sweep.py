@@ -22,12 +22,13 @@ from release_table import PAGE, TABLE, Release, SiteStates, dump, load, render
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ctxlock.errors import CtxlockError
+from ctxlock.errors import CtxlockError, NotUnderstood
 from ctxlock.installer import Installer
-from ctxlock.patch import patch_source
-from ctxlock.release import parse
+from ctxlock.patch import Patched, patch_source
+from ctxlock.release import Scope, parse
 from ctxlock.sites import Site, find_sites
-from ctxlock.syntax import TARGET
+from ctxlock.syntax import ADDED, TARGET
+from ctxlock.unroute import parts_of
 from ctxlock.upstream import read_installed
 
 __all__ = ["examine", "fetch", "main"]
@@ -48,24 +49,30 @@ def fetch(release: Version, scratch: Path) -> bytes:
 
 
 def examine(source: bytes, filename: str = TARGET) -> Release:
-    """Patches a stock `agent_activity.py` and says what there was to find.
+    """Patches a stock `agent_activity.py` in both scopes and says what there was to find.
+
+    That the scope full refuses it is a finding.
 
     Raises:
-        CtxlockError: It cannot be patched, or the result does not compile.
+        CtxlockError: The scope lock refuses it, a result does not compile, or the scope full lacks
+            its file or leaves a site otherwise than the lock does.
     """
     before = find_sites(source, filename)
-    patched = patch_source(source, filename, "lock")  # the table is of where the lock stands
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # as old as the release is
-            compile(patched.source, filename, "exec", dont_inherit=True)
-    except SyntaxError as e:
-        raise CtxlockError(f"{filename} does not compile once it is patched: {e}.") from None
+    locked = _patch(source, filename, "lock")
     sites = tuple(
         SiteStates(was.role, _state(was), _state(now))
-        for was, now in zip(before, patched.sites, strict=True)
+        for was, now in zip(before, locked.sites, strict=True)
     )
-    return Release(hashlib.sha256(source).hexdigest(), sites)
+    sha256 = hashlib.sha256(source).hexdigest()
+    try:
+        full = _patch(source, filename, "full")
+    except NotUnderstood as e:
+        return Release(sha256, sites, refused=e.reason)
+    if ADDED not in full.added:
+        raise CtxlockError(f"{filename}: the scope full adds no {ADDED}.")
+    if [(site.role, _state(site)) for site in full.sites] != [(s.role, s.after) for s in sites]:
+        raise CtxlockError(f"{filename}: the scope full leaves other sites than the scope lock.")
+    return Release(sha256, sites, parts_of(full.source))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -104,6 +111,19 @@ def _sweep(wanted: Sequence[Version], check: bool) -> int:
     if different:
         print(f"These are not what the table says: {', '.join(different)}.", file=sys.stderr)
     return 1 if different else 0
+
+
+def _patch(source: bytes, filename: str, scope: Scope) -> Patched:
+    """Patches it, and has what comes of it compiled."""
+    patched = patch_source(source, filename, scope)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # as old as the release is
+            for path, content in {filename: patched.source, **patched.added}.items():
+                compile(content, path, "exec", dont_inherit=True)
+    except SyntaxError as e:
+        raise CtxlockError(f"{filename} does not compile once it is patched: {e}.") from None
+    return patched
 
 
 def _state(site: Site) -> str:
