@@ -118,8 +118,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     def pairs(key: str) -> list[Pair]:
         return [(stock[key], patched[key]) for stock, patched in measured]
 
+    # the scope full makes two tasks for each push, which is no matter beside a round trip
+    push = 1.05 if given.scope == "lock" else None
     measures = [
-        Measure("uncontended push", "µs", pairs("push"), 1.05),
+        Measure("uncontended push", "µs", pairs("push"), push),
         Measure("text turn behind a pending push", "µs", pairs("turn behind")),
         Measure("  acknowledgements it waits for", "", pairs("acknowledgements"), 1.0),
         Measure("  the same, client without turns", "", pairs("acknowledgements, concurrent")),
