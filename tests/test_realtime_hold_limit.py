@@ -70,6 +70,23 @@ def limited() -> Iterator[list[str]]:
         advance(TIMEOUT)  # no engine needs to be waited for
 
 
+def ignore_cancellation(talk: Harness, error: Exception | None = None) -> asyncio.Event:
+    """The provider's next update ends with what is returned, not before; in the error, if any."""
+    realtime: Any = talk.realtime
+    update, end = realtime.update_chat_ctx, asyncio.Event()
+
+    async def update_chat_ctx(chat_ctx: llm.ChatContext) -> None:
+        realtime.update_chat_ctx = update  # only the first time
+        while not end.is_set():
+            with suppress(asyncio.CancelledError):
+                await end.wait()
+        if error is not None:
+            raise error
+
+    realtime.update_chat_ctx = update_chat_ctx
+    return end
+
+
 async def pass_the_limit() -> None:
     await idle()
     advance(LIMIT)
@@ -276,16 +293,7 @@ async def test_history_of_an_agent_whose_session_start_hangs() -> None:
 async def test_provider_that_ignores_being_cancelled() -> None:
     async with running(agent_with(), model=FakeRealtimeModel()) as talk:
         with limited():
-            realtime: Any = talk.realtime
-            update, end = realtime.update_chat_ctx, asyncio.Event()
-
-            async def update_chat_ctx(chat_ctx: llm.ChatContext) -> None:
-                realtime.update_chat_ctx = update  # only the first time
-                while not end.is_set():
-                    with suppress(asyncio.CancelledError):
-                        await end.wait()
-
-            realtime.update_chat_ctx = update_chat_ctx
+            end = ignore_cancellation(talk)
             talk.text_turn("lost?")
             await pass_the_limit()
             talk.text_turn("hello")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any, cast
 
 import pytest
 from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
-from test_realtime_hold_limit import limited, pass_the_limit
+from test_realtime_hold_limit import ignore_cancellation, limited, pass_the_limit
 from test_realtime_reconnection import send_in_vain
 from test_realtime_silent_provider import SilentModel
 from test_realtime_updates import asked, full_alone
@@ -88,17 +87,7 @@ async def test_session_start_goes_on_without_whoever_asked_for_it() -> None:
 async def test_provider_that_ignores_being_cancelled_and_fails_later() -> None:
     async with running(agent_with(), model=FakeRealtimeModel()) as talk:
         with limited():
-            realtime: Any = talk.realtime
-            update, end = realtime.update_chat_ctx, asyncio.Event()
-
-            async def update_chat_ctx(chat_ctx: llm.ChatContext) -> None:
-                realtime.update_chat_ctx = update  # only the first time
-                while not end.is_set():
-                    with suppress(asyncio.CancelledError):
-                        await end.wait()
-                raise ConnectionError("the line is dead")
-
-            realtime.update_chat_ctx = update_chat_ctx
+            end = ignore_cancellation(talk, ConnectionError("the line is dead"))
             talk.text_turn("lost?")
             await pass_the_limit()
             talk.text_turn("hello")

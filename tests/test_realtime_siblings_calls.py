@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -130,6 +131,17 @@ def reply_once(talk: Harness) -> Callable[[Response], None]:
     return reply
 
 
+@asynccontextmanager
+async def errand(over: Any) -> AsyncIterator[tuple[Harness, list[Errand]]]:
+    """A tool has been called, and awaits a task."""
+    lookup, errands = tool_with_errand()
+    with through(over):
+        async with running(agent_with(lookup)) as talk:
+            await talk.replace(note("before"))
+            await talk.call(lookup)
+            yield talk, errands
+
+
 @both_ways
 class TestTaskAwaitedInATool:
     """What is said and typed to the task becomes part of the agent's context when it returns."""
@@ -150,69 +162,49 @@ class TestTaskAwaitedInATool:
                 await talk.expect(BEFORE, CALL, HEARD, HELLO, OUTPUT)
 
     async def test_while_the_agent_takes_over_again(self, over: Any) -> None:
-        lookup, errands = tool_with_errand()
-        with through(over):
-            async with running(agent_with(lookup)) as talk:
-                await talk.replace(note("before"))
-                await talk.call(lookup)
-                push = talk.realtime.hold()  # the agent's session start
-                errands[0].end()
-                await push.entered.wait()
-                await hear(talk)
-                push.release()
-                await talk.expect(BEFORE, CALL, HEARD, OUTPUT)
-                await talk.text_turn("hello")
-                await talk.replace(note("A"))
-                await talk.expect(BEFORE, CALL, HEARD, OUTPUT, HELLO, 'user "A"')
+        async with errand(over) as (talk, errands):
+            push = talk.realtime.hold()  # the agent's session start
+            errands[0].end()
+            await push.entered.wait()
+            await hear(talk)
+            push.release()
+            await talk.expect(BEFORE, CALL, HEARD, OUTPUT)
+            await talk.text_turn("hello")
+            await talk.replace(note("A"))
+            await talk.expect(BEFORE, CALL, HEARD, OUTPUT, HELLO, 'user "A"')
 
     @closed_by_full("it is recorded once it is acknowledged, and the agent was given its by then")
     async def test_typed_message_that_is_under_way_at_its_end(self, over: Any) -> None:
-        lookup, errands = tool_with_errand()
-        with through(over):
-            async with running(agent_with(lookup)) as talk:
-                await talk.replace(note("before"))
-                await talk.call(lookup)
-                push = await end_during_a_turn(talk, errands)
-                push.release()
-                await talk.expect(BEFORE, CALL, HELLO, OUTPUT)
+        async with errand(over) as (talk, errands):
+            push = await end_during_a_turn(talk, errands)
+            push.release()
+            await talk.expect(BEFORE, CALL, HELLO, OUTPUT)
 
     @given_too_early
     async def test_typed_message_that_waits_at_its_end(self, over: Any) -> None:
-        lookup, errands = tool_with_errand()
-        with through(over):
-            async with running(agent_with(lookup)) as talk:
-                await talk.replace(note("before"))
-                await talk.call(lookup)
-                push = talk.realtime.hold()
-                talk.replace(note("to the task"))
-                await push.entered.wait()
-                talk.text_turn("hello")
-                await idle()
-                errands[0].end()
-                await idle()
-                push.release()
-                await talk.expect(BEFORE, CALL, 'user "to the task"', HELLO, OUTPUT)
+        async with errand(over) as (talk, errands):
+            push = talk.realtime.hold()
+            talk.replace(note("to the task"))
+            await push.entered.wait()
+            talk.text_turn("hello")
+            await idle()
+            errands[0].end()
+            await idle()
+            push.release()
+            await talk.expect(BEFORE, CALL, 'user "to the task"', HELLO, OUTPUT)
 
     @closed_by_full("the agent was given what the task had at its end, and not what came later")
     async def test_spoken_turn_between_its_end_and_the_handoff(self, over: Any) -> None:
-        lookup, errands = tool_with_errand()
-        with through(over):
-            async with running(agent_with(lookup)) as talk:
-                await talk.replace(note("before"))
-                await talk.call(lookup)
-                push = await end_during_a_turn(talk, errands)
-                await hear(talk)
-                push.release()
-                await talk.expect(BEFORE, CALL, HEARD, OUTPUT)
+        async with errand(over) as (talk, errands):
+            push = await end_during_a_turn(talk, errands)
+            await hear(talk)
+            push.release()
+            await talk.expect(BEFORE, CALL, HEARD, OUTPUT)
 
     @given_too_early
     async def test_last_reply_of_the_task(self, over: Any) -> None:
-        lookup, errands = tool_with_errand()
-        with through(over):
-            async with running(agent_with(lookup)) as talk:
-                await talk.replace(note("before"))
-                await talk.call(lookup)
-                push = await end_during_a_turn(talk, errands)
-                talk.realtime.on_reply = reply_once(talk)
-                push.release()
-                await talk.expect(BEFORE, CALL, 'assistant "Done."', OUTPUT)
+        async with errand(over) as (talk, errands):
+            push = await end_during_a_turn(talk, errands)
+            talk.realtime.on_reply = reply_once(talk)
+            push.release()
+            await talk.expect(BEFORE, CALL, 'assistant "Done."', OUTPUT)
