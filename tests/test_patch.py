@@ -120,6 +120,13 @@ def test_refuses_to_lock_the_push_alone(methods: str) -> None:
         patch_source(module(methods).encode(), NAME, "lock")
 
 
+def test_refuses_what_the_routing_left_bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = module(PUSH)
+    monkeypatch.setattr("ctxlock.patch.route", lambda *_: source)
+    with pytest.raises(NotUnderstood, match="could not be guarded"):
+        patch_source(source.encode(), NAME, "full")
+
+
 def test_refuses_bytes_that_are_not_utf8() -> None:
     source = module(PUSH).encode() + b"# \xff  # <- here\n"
     with pytest.raises(NotUnderstood, match="not encoded in UTF-8") as refused:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import io
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from itertools import zip_longest
 
 from .errors import NothingToGuard, NotUnderstood
 from .inverse import check_inverse
@@ -56,14 +57,7 @@ def patch_source(source: bytes, filename: str, scope: Scope = DEFAULT_SCOPE) -> 
         raise NothingToGuard(f"{filename}: this is patched already; start from the stock release.")
     guarded = guard(text, filename)
     patched = guarded.encode()
-    sites = find_sites(patched, filename)
-    for was, site in zip(before, sites, strict=False):  # the lines of what the reader has
-        if site.state == "bare" or site.rechecked is False:
-            raise NotUnderstood(
-                filename,
-                was.first_line,
-                f"The {site.role} in {site.function} could not be guarded; nothing was written.",
-            )
+    sites = _guarded(patched, before, filename)
     if guarded == text and scope == "lock":
         raise NothingToGuard(
             f"{filename}: every site is guarded already; the stock release suffices for the scope "
@@ -75,7 +69,7 @@ def patch_source(source: bytes, filename: str, scope: Scope = DEFAULT_SCOPE) -> 
     patched = route(guarded, filename).encode()
     check_inverse(source, patched, filename)
     added = resources.files("ctxlock").joinpath("added", f"{MODULE}.py").read_bytes()
-    return Patched(patched, find_sites(patched, filename), {ADDED: added})
+    return Patched(patched, _guarded(patched, before, filename), {ADDED: added})
 
 
 def unified_diff(before: bytes, after: bytes, path: str) -> Iterator[bytes]:
@@ -92,6 +86,20 @@ def unified_diff(before: bytes, after: bytes, path: str) -> Iterator[bytes]:
     )
     for line in lines:
         yield line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n"
+
+
+def _guarded(patched: bytes, before: Sequence[Site], filename: str) -> tuple[Site, ...]:
+    """The sites of what was made of a file with the sites `before`; it names the lines of those."""
+    sites = find_sites(patched, filename)
+    for was, site in zip_longest(before, sites):
+        if was is None or site is None or site.state == "bare" or site.rechecked is False:
+            named = was or site
+            raise NotUnderstood(
+                filename,
+                named.first_line,
+                f"The {named.role} in {named.function} could not be guarded; nothing was written.",
+            )
+    return sites
 
 
 def _decoded(source: bytes, filename: str) -> str:
