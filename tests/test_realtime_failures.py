@@ -80,7 +80,7 @@ async def test_next_update_proceeds_after_a_failure(
         await asyncio.gather(holder, return_exceptions=True)
         if goes_on(error):
             push.release()
-            await idle()
+        await idle()
         assert_lock_is_free(talk)
         await talk.text_turn("hello")
         check(talk.realtime, kept=['user "before"', 'user "hello"'])

@@ -13,11 +13,13 @@ from test_realtime_silent_provider import SilentModel
 from test_realtime_updates import asked, full_alone
 
 from ctxlock.races.fake_realtime import FakeRealtimeModel, FakeRealtimeSession
-from ctxlock.races.harness import idle, running
+from ctxlock.races.harness import Harness, idle, running
 from ctxlock.races.loopback.traffic import advance
+from ctxlock.races.push import Push
 from ctxlock.races.scenario import agent_with, note
-from ctxlock.races.verdict import LostUpdate
+from ctxlock.races.verdict import LostUpdate, check
 from livekit.agents import llm
+from livekit.agents.voice import SpeechHandle
 
 pytestmark = needs(BEYOND_THE_LOCK)
 
@@ -127,3 +129,45 @@ async def test_caller_that_is_cancelled_ends_so_and_its_update_goes_on() -> None
             await caller
         push.release()
         await talk.expect(HELLO)
+
+
+async def turn_after_a_lost_replacement(talk: Harness) -> tuple[SpeechHandle, Push]:
+    """A turn is acknowledged, and the first item of a replacement that was not is sent again."""
+    await talk.replace(note("before"))
+    lost = talk.realtime.hold()
+    talk.replace(note("A"), note("B"))
+    await lost.entered.wait()
+    lost.pending.clear()
+    lost.time_out()
+    await idle()
+    push = talk.realtime.hold()
+    turn = talk.text_turn("hello")
+    await push.entered.wait()
+    again = talk.realtime.hold()
+    push.release()
+    await again.entered.wait()
+    return turn, again
+
+
+@full_alone
+async def test_turn_does_not_wait_for_what_is_sent_again_after_it() -> None:
+    async with running(agent_with()) as talk:
+        turn, again = await turn_after_a_lost_replacement(talk)
+        await idle()
+        assert turn.done(), "the turn waits for the acknowledgement of another's item"
+        again.release()
+        await talk.expect(BEFORE, 'user "A"', 'user "B"', 'user "hello"', ordered=False)
+
+
+@full_alone
+async def test_what_is_sent_again_ends_with_the_first_that_fails() -> None:
+    async with running(agent_with()) as talk:
+        _, again = await turn_after_a_lost_replacement(talk)
+        updates = asked(talk)
+        again.pending.clear()
+        again.time_out()
+        await idle()
+        assert updates == []
+        await talk.text_turn("and now?")
+        await idle()
+        check(talk.realtime, kept=[BEFORE, 'user "B"', 'user "hello"', 'user "and now?"'])

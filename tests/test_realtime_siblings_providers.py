@@ -120,6 +120,7 @@ class TestRefusals:
                     await talk.replace(note("hello"))
                 else:
                     await talk.replace(note("poison"), note("hello"))
+                await idle()
                 check(talk.realtime, kept=[HELLO])
 
     async def test_turn_after_a_refusal_that_names_no_request(self) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from livekit.agents import llm
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 HOLD_LIMIT = 15.0  # seconds; more than any provider's own limit (OpenAI 5, Azure 10)
 
 Session: TypeAlias = "llm.RealtimeSession[Any]"
+Context: TypeAlias = llm.ChatContext
 Items: TypeAlias = Iterable[llm.ChatItem]
 Push: TypeAlias = Callable[..., Awaitable[None]]
 
@@ -39,7 +39,7 @@ class _Shared:
         # recorded, pushed or left out; one that the owner's agent lacks is not to come back
         self.known: set[str] = set()
         self.owed: set[str] = set()  # pushed, and not acknowledged
-        self.told = False  # of any item
+        self.told = False  # whether the provider tells of items
         self.arrived: set[str] = set()  # during a handoff, so that the next agent is to have them
         session.on("remote_item_added", self.added)
         session.on("session_reconnected", lambda _: self.reconnected(session.chat_ctx.items))
@@ -60,7 +60,7 @@ class _Shared:
             owner._record(item)
 
     def reconnected(self, repeated: Items) -> None:
-        """Has pushed what providers do not repeat, by what can be told of that by then."""
+        """Pushes what was not repeated; if nothing was yet, only if something will be missing."""
         if (owner := self.attached) is not None:
             roles = {item.role for item in owner._items if item.type == "message"}
             if repeated or self.owed or not roles <= {"user", "assistant"}:
@@ -199,28 +199,29 @@ class RealtimeContext:
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return task
 
-    async def _push(
-        self, session: Session, target: llm.ChatContext | None = None, fresh: Items = ()
-    ) -> None:
-        """Makes the model's context `target`, in which `fresh` is new, or else the agent's."""
-        shared, target = _sessions[session], target or self._activity._agent._chat_ctx
-        sent = [i for i in target.items if getattr(i, "content", i.type.startswith("function_"))]
+    async def _push(self, session: Session, goal: Context | None = None, fresh: Items = ()) -> None:
+        """Makes the model's context `goal`, in which `fresh` is new, or else the agent's."""
+        shared, goal = _sessions[session], goal or self._activity._agent._chat_ctx
+        sent = [i for i in goal.items if getattr(i, "content", i.type.startswith("function_"))]
         new = _ids(sent) - _ids(session.chat_ctx.items)
         shared.owed |= new
         shared.known |= new & _ids(self._items)
         try:
-            await session.update_chat_ctx(target)
+            await session.update_chat_ctx(goal)
         except Exception as error:
             if not isinstance(error, llm.RealtimeError):  # it was not sent
                 self._items[:] = [i for i in self._items if i.id not in _ids(fresh)]
             raise
-        if not shared.told:
-            shared.owed -= new
-        for item in [own for own in self._items if own.id in shared.owed]:
-            shared.owed.discard(item.id)  # once more, alone, as it may be what is refused
+        shared.owed &= _ids(self._items) - (set() if shared.told else new)
+        if shared.owed:
+            self._begin("resending", self._resend)
+
+    async def _resend(self, session: Session) -> None:
+        """Sends what is owed, each alone as it may be refused, and up to the first that fails."""
+        for item in [own for own in self._items if own.id in _sessions[session].owed]:
+            _sessions[session].owed.discard(item.id)
             _place((alone := session.chat_ctx.copy()).items, item, self._items)
-            with suppress(Exception):
-                await session.update_chat_ctx(alone)
+            await session.update_chat_ctx(alone)
 
     def _record(self, item: llm.ChatItem) -> None:
         """Records what the model has; what was taken from the agent's is taken from there, too."""
@@ -240,7 +241,7 @@ def _ids(items: Items) -> set[str]:
 
 
 def _place(items: list[llm.ChatItem], item: llm.ChatItem, order: Items) -> None:
-    """Puts `item` where `order` has it, behind what `order` does not have."""
+    """Puts `item` in front of the first that `order` has later, or else at the end."""
     rank = {other.id: n for n, other in enumerate(order)}
     own = rank.get(item.id, len(rank))
     others = [other for other in items if other.id != item.id]
