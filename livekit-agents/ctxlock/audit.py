@@ -85,7 +85,10 @@ def audit_path(path: Path) -> Audit:
     if file.suffix == ".whl":
         raise CtxlockError(f"{file} is a wheel; name it with --wheel.")
     if not file.exists():
-        raise CtxlockError(f"There is no {file}; name an agent_activity.py.")
+        raise CtxlockError(
+            f"{file} is not there; name an agent_activity.py, a folder that holds livekit/agents, "
+            "or an interpreter: --python EXE."
+        )
     if file.suffix != ".py":
         raise CtxlockError(f"{file} is no Python file; name an agent_activity.py.")
     try:

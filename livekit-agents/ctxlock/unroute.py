@@ -20,10 +20,10 @@ _PARTS = {
     "append": "updates in turn",
     "replacing": "replacements",
     "keep": "typed messages",
-    "start": "handoffs",
-    RECORDER: "server items",
-    "forget": "unheard messages",
     "aclose": "closing",
+    RECORDER: "server items",
+    "start": "handoffs",
+    "forget": "unheard messages",
 }
 """The methods of the added module, and what a file that uses them has of it."""
 
