@@ -117,7 +117,7 @@ def test_installed_overlay() -> None:
     [
         pytest.param(["some.txt"], "some.txt is no Python file", id="no Python file"),
         pytest.param(["x.whl"], "name it with --wheel", id="a wheel as PATH"),
-        pytest.param(["none.py"], "none.py is not there; name an agent_activity.py", id="no such file"),
+        pytest.param(["none.py"], "none.py is not there; name", id="no such file"),
         pytest.param(["."], "agent_activity.py is not there; name", id="a folder without it"),
         pytest.param(["--wheel", "x.zip"], "file name of a wheel", id="not named as a wheel"),
         pytest.param(["--wheel", "a-1-py3-none-any.whl"], "could not be read", id="no such wheel"),

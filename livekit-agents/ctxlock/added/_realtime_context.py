@@ -213,7 +213,7 @@ class RealtimeContext:
                 self._items[:] = [i for i in self._items if i.id not in _ids(fresh)]
             raise
         shared.owed &= _ids(self._items) - (set() if shared.told else new)
-        if shared.owed:
+        if shared.owed and self.shared is shared:
             self._begin("resending", self._resend)
 
     async def _resend(self, session: Session) -> None:
