@@ -247,7 +247,7 @@ async def test_item_that_arrives_between_two_activities_and_goes_with_the_second
 async def test_update_of_the_old_agent_that_is_acknowledged_between_two_activities() -> None:
     async with running(agent_with()) as talk:
         push = talk.realtime.hold()
-        talk.replace(note("A"))
+        replacement = talk.replace(note("A"))
         await push.entered.wait()
 
         async def acknowledge(talk: Harness) -> None:
@@ -256,6 +256,7 @@ async def test_update_of_the_old_agent_that_is_acknowledged_between_two_activiti
 
         await hand_off(talk, agent_with(), acknowledge)
         push.release()
+        await replacement
         await talk.expect(gone=[item.id for item in push.creates])
 
 
