@@ -6,7 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
+from _realtime_support import BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES, closed_by_full, needs
 from test_realtime_handoff import hand_off, tool_with_errand
 
 from ctxlock.races.fake_realtime import FakeRealtimeModel
@@ -15,7 +15,7 @@ from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import check, name_items
 from livekit.agents import llm
 
-pytestmark = needs(BEYOND_THE_LOCK)
+pytestmark = needs(BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES)
 
 BEFORE, HEARD = 'user "before"', 'user "good day"'
 

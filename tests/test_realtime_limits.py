@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, cast
 
 import pytest
-from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
+from _realtime_support import BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES, closed_by_full, needs
 from test_realtime_hold_limit import ignore_cancellation, limited, pass_the_limit
 from test_realtime_reconnection import send_in_vain
 from test_realtime_silent_provider import SilentModel
@@ -21,7 +21,7 @@ from ctxlock.races.verdict import LostUpdate, check
 from livekit.agents import llm
 from livekit.agents.voice import SpeechHandle
 
-pytestmark = needs(BEYOND_THE_LOCK)
+pytestmark = needs(BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES)
 
 BEFORE, HELLO = 'user "before"', 'user "hello"'
 

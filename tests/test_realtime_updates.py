@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from _realtime_support import BEYOND_THE_LOCK, closed_by_full, needs
+from _realtime_support import BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES, closed_by_full, needs
 from test_realtime_silent_provider import ForgetfulSession, SilentModel
 
 from ctxlock.races.fake_realtime import FakeRealtimeModel
@@ -15,7 +15,7 @@ from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import LostUpdate, check, name_items
 from livekit.agents import llm
 
-pytestmark = needs(BEYOND_THE_LOCK)
+pytestmark = needs(BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES)
 
 BEFORE, HELLO = 'user "before"', 'user "hello"'
 CALL, OUTPUT = "function_call lookup", "function_call_output of lookup"
