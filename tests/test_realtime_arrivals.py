@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from _realtime_support import BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES, closed_by_full, needs
-from test_realtime_handoff import hand_off, tool_with_errand
+from test_realtime_handoff import hand_off, hear_and_understand, tool_with_errand
 
+from ctxlock.races.backend import Response
 from ctxlock.races.fake_realtime import FakeRealtimeModel
 from ctxlock.races.harness import Harness, idle, running
 from ctxlock.races.scenario import agent_with, note
@@ -20,13 +22,17 @@ pytestmark = needs(BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES)
 BEFORE, HEARD = 'user "before"', 'user "good day"'
 
 
-async def hear(talk: Harness) -> str:
-    """The user speaks and is understood; returns the id."""
-    heard: str = talk.realtime.hear()
-    await idle()
-    talk.realtime.transcribe(heard, "good day")
-    await idle()
-    return heard
+def reply_once(talk: Harness) -> Callable[[Response], object]:
+    """The model answers the next request in words; returns how it answers those that follow."""
+    silent = talk.realtime.on_reply
+
+    def reply(response: Response) -> None:
+        talk.realtime.on_reply = silent
+        response.message("Done.")
+        response.done()
+
+    talk.realtime.on_reply = reply
+    return silent
 
 
 async def handoffs_done(talk: Harness) -> None:
@@ -42,7 +48,7 @@ async def test_between_two_activities_when_a_third_is_asked_for() -> None:
         close = before.aclose
 
         async def aclose() -> None:
-            await hear(talk)
+            await hear_and_understand(talk)
             talk.hand_off(agent_with())
             await close()
 
@@ -106,7 +112,7 @@ async def test_at_the_start_of_a_task_it_is_not_for_a_later_agent(earlier: bool)
         push = talk.realtime.hold()  # the task's session start, which deletes
         await talk.call(lookup)
         await push.entered.wait()
-        heard = await hear(talk)
+        heard = await hear_and_understand(talk)
         push.release()
         await idle()
         check(talk.realtime, kept=[HEARD])
@@ -123,14 +129,7 @@ async def test_reply_of_the_agent_that_is_left_is_not_the_next_ones() -> None:
         await push.entered.wait()
         talk.hand_off(agent_with())
         await idle()
-        silent = talk.realtime.on_reply
-
-        def reply(response: Any) -> None:
-            talk.realtime.on_reply = silent
-            response.message("Goodbye.")
-            response.done()
-
-        talk.realtime.on_reply = reply
+        silent = reply_once(talk)
         push.release()
         await handoffs_done(talk)
         assert talk.realtime.on_reply is silent, "there was no reply"

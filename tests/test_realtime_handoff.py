@@ -164,7 +164,7 @@ async def test_handoff_while_a_replacement_is_pending() -> None:
         await talk.expect()
 
 
-Between = Callable[[Harness], Awaitable[None]]
+Between = Callable[[Harness], Awaitable[object]]
 
 
 async def hand_off(talk: Harness, agent: Agent, between: Between) -> None:
@@ -185,16 +185,19 @@ async def hand_off(talk: Harness, agent: Agent, between: Between) -> None:
     assert talk.activity is not before
 
 
-async def _hear(talk: Harness) -> None:
+async def hear(talk: Harness) -> None:
+    """The user speaks; what was said is not understood yet."""
     talk.realtime.hear()
     await idle()
 
 
-async def _hear_and_understand(talk: Harness) -> None:
-    heard = talk.realtime.hear()
+async def hear_and_understand(talk: Harness) -> str:
+    """The user speaks and is understood; returns the id."""
+    heard: str = talk.realtime.hear()
     await idle()
     talk.realtime.transcribe(heard, "good day")
     await idle()
+    return heard
 
 
 async def with_history(talk: Harness) -> Agent:
@@ -214,8 +217,8 @@ lost_between = closed_by_full(
 @pytest.mark.parametrize(
     ("between", "heard"),
     [
-        pytest.param(_hear, 'user ""', id="heard"),
-        pytest.param(_hear_and_understand, 'user "good day"', id="understood"),
+        pytest.param(hear, 'user ""', id="heard"),
+        pytest.param(hear_and_understand, 'user "good day"', id="understood"),
     ],
 )
 async def test_item_that_arrives_between_two_activities(
@@ -235,7 +238,7 @@ async def test_item_that_arrives_between_two_activities(
 @lost_between
 async def test_item_that_arrives_between_two_activities_and_goes_with_the_second() -> None:
     async with running(agent_with()) as talk:
-        await hand_off(talk, agent_with(), _hear)
+        await hand_off(talk, agent_with(), hear)
         heard = [item.id for item in talk.realtime.server.items]
         if len(heard) != 1:
             raise LostUpdate("What arrived between two activities is not there.")

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 from _realtime_support import BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES, closed_by_full, needs
-from test_realtime_hold_limit import ignore_cancellation, limited, pass_the_limit
+from test_realtime_hold_limit import limited
 from test_realtime_reconnection import send_in_vain
 from test_realtime_silent_provider import SilentModel
 from test_realtime_updates import asked, full_alone
 
-from ctxlock.races.fake_realtime import FakeRealtimeModel, FakeRealtimeSession
+from ctxlock.races.fake_realtime import FakeRealtimeSession
 from ctxlock.races.harness import Harness, idle, running
 from ctxlock.races.loopback.traffic import advance
 from ctxlock.races.push import Push
@@ -83,21 +83,6 @@ async def test_session_start_goes_on_without_whoever_asked_for_it() -> None:
         assert talk.lock is not None and talk.lock.locked()
         push.release()
         await talk.expect(BEFORE, 'user "A"')
-
-
-@frozen
-async def test_provider_that_ignores_being_cancelled_and_fails_later() -> None:
-    async with running(agent_with(), model=FakeRealtimeModel()) as talk:
-        with limited():
-            end = ignore_cancellation(talk, ConnectionError("the line is dead"))
-            talk.text_turn("lost?")
-            await pass_the_limit()
-            talk.text_turn("hello")
-            try:
-                await talk.expect('user "lost?"', HELLO)
-            finally:
-                end.set()
-            await idle()  # the loop would complain of a failure that nobody heard of
 
 
 @closed_by_full("what was not acknowledged in time is with the agent alone")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from _realtime_support import BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES, closed_by_full, needs
-from test_realtime_handoff import hand_off, with_history
+from test_realtime_handoff import hand_off, hear, with_history
 from test_realtime_silent_provider import SilentModel
 from test_realtime_updates import asked
 
 from ctxlock.races.fake_realtime import FakeRealtimeModel, FakeRealtimeSession
-from ctxlock.races.harness import GatedTool, Harness, idle, running
+from ctxlock.races.harness import GatedTool, idle, running
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import name_items
 from livekit.agents import llm
@@ -32,11 +32,6 @@ class WholeSession(FakeRealtimeSession):
     async def _update_session(self, **given: Any) -> None:
         self.given.append(given)
         await super()._update_session(**given)
-
-
-async def _hear(talk: Harness) -> None:
-    talk.realtime.hear()
-    await idle()
 
 
 async def test_provider_that_wants_all_in_one_call_gets_it() -> None:
@@ -75,7 +70,7 @@ async def test_others_get_each_in_a_call_of_its_own() -> None:
 async def test_what_arrives_during_a_handoff_is_in_that_one_call() -> None:
     async with running(agent_with(), model=SilentModel(WholeSession)) as talk:
         await talk.replace(note("before"))
-        await hand_off(talk, await with_history(talk), _hear)
+        await hand_off(talk, await with_history(talk), hear)
         await talk.expect(BEFORE, HEARD)
 
 

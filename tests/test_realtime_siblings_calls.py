@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from _realtime_support import ANSWERS_WHEN_INTERRUPTED, closed_by_full, fails_on_stock, needs
 from siblings import both_ways, still_lost, through
-from test_realtime_handoff import Errand, tool_with_errand
+from test_realtime_arrivals import reply_once
+from test_realtime_handoff import Errand, hear_and_understand, tool_with_errand
 
-from ctxlock.races.backend import Response
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.push import Push
 from ctxlock.races.scenario import agent_with, note
@@ -101,14 +101,6 @@ given_too_early = still_lost(
 )
 
 
-async def hear(talk: Harness) -> None:
-    """The user speaks and is understood."""
-    heard = talk.realtime.hear()
-    await idle()
-    talk.realtime.transcribe(heard, "good day")
-    await idle()
-
-
 async def end_during_a_turn(talk: Harness, errands: list[Errand]) -> Push:
     """The task ends while the user's typed message is still on its way."""
     push = talk.realtime.hold()
@@ -117,18 +109,6 @@ async def end_during_a_turn(talk: Harness, errands: list[Errand]) -> Push:
     errands[0].end()
     await idle()
     return push
-
-
-def reply_once(talk: Harness) -> Callable[[Response], None]:
-    """The model answers the next request in words, and later ones not at all."""
-    silent = talk.realtime.on_reply
-
-    def reply(response: Response) -> None:
-        talk.realtime.on_reply = silent
-        response.message("Done.")
-        response.done()
-
-    return reply
 
 
 @asynccontextmanager
@@ -154,7 +134,7 @@ class TestTaskAwaitedInATool:
                 push = talk.realtime.hold()  # the task's session start, which deletes
                 await talk.call(lookup)
                 await push.entered.wait()
-                await hear(talk)
+                await hear_and_understand(talk)
                 push.release()
                 await idle()
                 await talk.text_turn("hello")
@@ -166,7 +146,7 @@ class TestTaskAwaitedInATool:
             push = talk.realtime.hold()  # the agent's session start
             errands[0].end()
             await push.entered.wait()
-            await hear(talk)
+            await hear_and_understand(talk)
             push.release()
             await talk.expect(BEFORE, CALL, HEARD, OUTPUT)
             await talk.text_turn("hello")
@@ -197,7 +177,7 @@ class TestTaskAwaitedInATool:
     async def test_spoken_turn_between_its_end_and_the_handoff(self, over: Any) -> None:
         async with errand(over) as (talk, errands):
             push = await end_during_a_turn(talk, errands)
-            await hear(talk)
+            await hear_and_understand(talk)
             push.release()
             await talk.expect(BEFORE, CALL, HEARD, OUTPUT)
 
@@ -205,6 +185,6 @@ class TestTaskAwaitedInATool:
     async def test_last_reply_of_the_task(self, over: Any) -> None:
         async with errand(over) as (talk, errands):
             push = await end_during_a_turn(talk, errands)
-            talk.realtime.on_reply = reply_once(talk)
+            reply_once(talk)
             push.release()
             await talk.expect(BEFORE, CALL, 'assistant "Done."', OUTPUT)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .harness import lock_of
 from .watching import LOCK
 
 __all__ = ["Clients", "locks_of"]
@@ -17,9 +18,8 @@ _OWN = "realtime "
 def locks_of(activity: Any) -> Iterator[tuple[str, asyncio.Lock]]:
     """The locks around an activity's updates, by name, wherever its build has them."""
     yield from ((name, v) for name, v in vars(activity).items() if name.startswith(LOCK))
-    context = getattr(activity, "_rt_context", None)
-    if context is not None and context.shared is not None:
-        yield "realtime context", context.shared.lock
+    if hasattr(activity, "_rt_context") and (lock := lock_of(activity)) is not None:
+        yield "realtime context", lock
 
 
 class Clients:

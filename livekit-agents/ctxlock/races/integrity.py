@@ -25,7 +25,7 @@ from livekit.agents import llm
 from .engine import conversation_items
 from .happenings import ModelCall, Reconnection, UserSpeech
 from .history import Event, History, State, repeated
-from .operation import FINAL, label_items
+from .operation import FINAL, Operation, label_items
 from .operations import Cleanup, SessionStart
 from .world import World
 
@@ -80,7 +80,7 @@ def rewritten(world: World) -> tuple[Event, ...]:
     found = []
     for progress, event in zip(world.progress, events, strict=True):
         if isinstance(progress.operation, SessionStart):
-            event = replace(event, stays=_said(world))
+            event = replace(event, stays=_from_server(world, UserSpeech))
         elif isinstance(progress.operation, ModelCall):
             late = any(other.overlaps_handoff(progress) for other in world.progress)
             event = replace(event, certain=event.certain and not late)
@@ -169,14 +169,9 @@ def _text(item: llm.ChatItem) -> str:
     return (item.text_content or "") if item.type == "message" else ""
 
 
-def _from_server(world: World) -> State:
-    return frozenset().union(*(progress.operation.initiates for progress in world.progress))
-
-
-def _said(world: World) -> State:
+def _from_server(world: World, kind: type[Operation] = Operation) -> State:
     operations = [progress.operation for progress in world.progress]
-    speeches = [operation for operation in operations if isinstance(operation, UserSpeech)]
-    return frozenset().union(*(speech.initiates for speech in speeches))
+    return frozenset().union(*(o.initiates for o in operations if isinstance(o, kind)))
 
 
 def _excused(world: World, items: list[llm.ChatItem], labels: list[str]) -> State:
