@@ -17,10 +17,12 @@ nox.options.default_venv_backend = "none"
 
 PYTHONS = ("3.10", "3.13")
 MINORS = tomlkit.parse(Path("tools/minors.toml").read_text(encoding="utf-8")).unwrap()
-NEWEST = [*MINORS][-1]
-CI_MINORS = [f"minors({release})" for release in ("1.0.23", "1.8.8", "1.8.9")]
+RECENT = [*MINORS][-2:]
+NEWEST = RECENT[-1]
+CI_MINORS = [f"minors({release})" for release in ("1.0.23", *RECENT)]
+CI_FULL = [f"full({release})" for release in RECENT]
 CI_SESSIONS = ["lint", "types", "patched_types", "tests", "explore", "matrix", "some_installers"]
-nox.options.sessions = [*CI_SESSIONS, "lock", "pythons", *CI_MINORS]
+nox.options.sessions = [*CI_SESSIONS, "pythons", *CI_FULL, *CI_MINORS]
 
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
@@ -43,25 +45,23 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def patched_types(session: nox.Session) -> None:
-    """Strict mypy on the patched module and the added one, with the flags that stock passes."""
-    modules = [f"livekit.agents.voice.{name}" for name in ("agent_activity", "_realtime_context")]
-    strict_types(session, *(part for name in modules for part in ("-m", name)))
+    """Strict mypy on the patched module, with the flags that stock passes."""
+    strict_types(session, sys.executable, "agent_activity")
 
 
 @nox.session
-@nox.parametrize("release", [nox.param(release, id=release) for release in ("1.8.8", "1.8.9")])
-def lock(session: nox.Session, release: str) -> None:
-    """The regressions on the scope lock, and on 1.8.9 its schedules of pairs and triples."""
-    scratch = Path(session.create_tmp()).resolve()
-    python = make_environment(session, scratch / "environment", sys.executable)
-    both = [f"{name}=={release}" for name in ("livekit-agents", "livekit-plugins-openai")]
-    install(session, python, *both, *TEST_TOOLS)
-    wheel = build_wheel(session, release, scratch / "wheels", "-C", "scope=lock")
-    install(session, python, "--no-deps", "--reinstall", str(wheel))
-    session.run("ctxlock", "audit", "--python", python)
-    regressions(session, python, wheel.name.split("-")[1])
-    if release == "1.8.9":
-        session.run("ctxlock", "explore", "--depth", "3", "--scope", "lock")
+@nox.parametrize("release", [nox.param(release, id=release) for release in MINORS])
+def full(session: nox.Session, release: str) -> None:
+    """The scope full: the regressions, and on 1.8.8 and 1.8.9 its types and its schedules."""
+    python = stock_environment(session, release)
+    patch(session, python, release, "-C", "scope=full")
+    if release not in RECENT:
+        return
+    strict_types(session, python, "agent_activity", "_realtime_context")
+    explore = ("ctxlock", "explore", "--scope", "full", "--upstream", release)
+    session.run(*explore, "--integrity")
+    if release == NEWEST:
+        session.run(*explore, "--depth", "3")
 
 
 @nox.session
@@ -72,11 +72,11 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def explore(session: nox.Session) -> None:
-    """Every schedule: of pairs on stock, which is violated, and stricter on patched; of triples."""
-    for release in ("1.8.8", "1.8.9"):
+    """Every schedule: of pairs on stock, which is violated, and on patched; of triples there."""
+    for release in RECENT:
         command = ("ctxlock", "explore", *session.posargs)
         session.run(*command, "--stock", release, success_codes=[1])
-        session.run(*command, "--integrity", "--upstream", release)
+        session.run(*command, "--upstream", release)
     session.run("ctxlock", "explore", "--depth", "3", *session.posargs)
 
 
@@ -93,22 +93,11 @@ def minors(session: nox.Session, release: str) -> None:
 
     Patched, the newest one is what the session `tests` runs on.
     """
-    wanted = MINORS[release]
-    scratch = Path(session.create_tmp()).resolve()
-    interpreter = find_python(wanted["python"]) if "python" in wanted else sys.executable
-    if interpreter is None:
-        session.skip(f"Python {wanted['python']} is not installed")
-    python = make_environment(session, scratch / "environment", interpreter)
-    newest = [f"--exclude-newer={wanted['exclude-newer']}"] if "exclude-newer" in wanted else []
-    both = [f"{name}=={release}" for name in ("livekit-agents", "livekit-plugins-openai")]
-    install(session, python, *newest, *both, *TEST_TOOLS)
+    python = stock_environment(session, release)
     regressions(session, python, release)
     if release == NEWEST:
         return session.log("patched, it is what the whole suite runs on")
-    wheel = build_wheel(session, release, scratch / "wheels")
-    install(session, python, "--no-deps", "--reinstall", str(wheel))
-    session.run("ctxlock", "audit", "--python", python)
-    regressions(session, python, wheel.name.split("-")[1])
+    patch(session, python, release)
 
 
 @nox.session
@@ -149,9 +138,9 @@ def installers(session: nox.Session) -> None:
 @nox.parametrize(
     ("release", "scope"),
     [
-        nox.param(release, scope, id=release if scope == "full" else f"{release}-{scope}")
-        for scope in ("full", "lock")
-        for release in ("1.8.8", "1.8.9")
+        nox.param(release, scope, id=release if scope == "lock" else f"{release}-{scope}")
+        for scope in ("lock", "full")
+        for release in RECENT
     ],
 )
 def benchmarks(session: nox.Session, release: str, scope: str) -> None:
@@ -197,6 +186,29 @@ def pin(session: nox.Session) -> None:
     session.run("uv", "lock")
 
 
+def stock_environment(session: nox.Session, release: str) -> str:
+    """An environment with a release as published, its OpenAI plugin and the tests' tools."""
+    wanted = MINORS[release]
+    interpreter = find_python(wanted["python"]) if "python" in wanted else sys.executable
+    if interpreter is None:
+        session.skip(f"Python {wanted['python']} is not installed")
+    folder = Path(session.create_tmp(), "environment").resolve()
+    python = make_environment(session, folder, interpreter)
+    newest = [f"--exclude-newer={wanted['exclude-newer']}"] if "exclude-newer" in wanted else []
+    both = [f"{name}=={release}" for name in ("livekit-agents", "livekit-plugins-openai")]
+    install(session, python, *newest, *both, *TEST_TOOLS)
+    return python
+
+
+def patch(session: nox.Session, python: str, release: str, *settings: str) -> None:
+    """Puts the overlay wheel in place of the stock release, and runs the regressions on it."""
+    folder = Path(session.create_tmp(), "wheels").resolve()
+    wheel = build_wheel(session, release, folder, *settings)
+    install(session, python, "--no-deps", "--reinstall", str(wheel))
+    session.run("ctxlock", "audit", "--python", python)
+    regressions(session, python, wheel.name.split("-")[1])
+
+
 def make_environment(session: nox.Session, folder: Path, interpreter: str) -> str:
     """A fresh environment; returns its Python."""
     session.run("uv", "venv", "-q", "--clear", "-p", interpreter, str(folder))
@@ -208,13 +220,14 @@ def install(session: nox.Session, python: str, *wishes: str) -> None:
     session.run("uv", "pip", "install", "-q", "-p", python, *wishes)
 
 
-def strict_types(session: nox.Session, *modules: str) -> None:
-    """Mypy on modules of this environment, with the flags that stock passes."""
+def strict_types(session: nox.Session, python: str, *modules: str) -> None:
+    """Mypy on modules beside the patched one, with the flags that stock passes."""
     session.run(
         *(sys.executable, "-m", "mypy", "--config-file=", "--strict", "--allow-any-generics"),
         # upstream's ignores suit the mypy of its day: stock 1.8.9 has one that 2.4 does not need
         *("--platform", "linux", "--follow-imports", "silent", "--no-warn-unused-ignores"),
-        *modules,
+        *("--python-executable", python),
+        *(part for name in modules for part in ("-m", f"livekit.agents.voice.{name}")),
     )
 
 

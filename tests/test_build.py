@@ -5,7 +5,7 @@ import json
 import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 import pytest
 from activity import NAME, PUSH, REPLACING, locked, module
@@ -20,14 +20,15 @@ from ctxlock import PATCH_NUMBER
 from ctxlock.build import PROVENANCE, Overlay, build_overlay, metadata_files
 from ctxlock.errors import CtxlockError, NothingToGuard, NotUnderstood
 from ctxlock.patch import patch_source
+from ctxlock.release import Scope
 from ctxlock.syntax import ADDED, TARGET
 from ctxlock.upstream import Upstream, read_installed, read_wheel
 
-LOCAL = f"+ctxlock.{PATCH_NUMBER}.full"
+LOCAL = f"+ctxlock.{PATCH_NUMBER}.lock"
 DIST_INFO = f"livekit_agents-1.8.4{LOCAL}.dist-info"
 
-LOCK_ALONE = f"+ctxlock.{PATCH_NUMBER}"
-"""What the scope `lock` adds to the version."""
+FULL = f"+ctxlock.{PATCH_NUMBER}.full"
+"""What the scope `full` adds to the version."""
 
 GUARDED = locked(
     """\
@@ -75,7 +76,7 @@ def test_a_release_that_is_not_verified(tmp_path: Path, capsys: pytest.CaptureFi
     ],
 )
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
-def test_differs_from_upstream_in_six_things_only(
+def test_differs_from_upstream_in_five_things_only(
     tmp_path: Path, more: Files, newline: bytes
 ) -> None:
     files = {path: text.replace(b"\n", newline) for path, text in release(more=more).items()}
@@ -84,8 +85,8 @@ def test_differs_from_upstream_in_six_things_only(
     after = contents(build_overlay(upstream, tmp_path).path)
     # the folder's name
     before = {path.replace(upstream.dist_info, DIST_INFO): text for path, text in before.items()}
-    # the record, and the added module
-    assert after.keys() - before.keys() == {f"{DIST_INFO}/{PROVENANCE}", ADDED}
+    # the record
+    assert after.keys() - before.keys() == {f"{DIST_INFO}/{PROVENANCE}"}
     assert not before.keys() - after.keys()
     changed = {path for path, text in before.items() if after[path] != text}
     assert changed == {TARGET, f"{DIST_INFO}/METADATA", f"{DIST_INFO}/RECORD"}
@@ -93,7 +94,7 @@ def test_differs_from_upstream_in_six_things_only(
     metadata = before[f"{DIST_INFO}/METADATA"]
     assert after[f"{DIST_INFO}/METADATA"] == metadata.replace(line, line + LOCAL.encode())
     patched = patch_source(before[TARGET], TARGET)
-    assert (after[TARGET], after[ADDED]) == (patched.source, patched.added[ADDED])
+    assert (after[TARGET], patched.added) == (patched.source, {})
 
 
 def test_source_with_crlf_stays_so(tmp_path: Path) -> None:
@@ -114,26 +115,28 @@ def test_the_metadata_stays_valid(tmp_path: Path) -> None:
     assert "Version: 9.9.9" in metadata.description
 
 
-def test_the_scope_lock_adds_no_module(tmp_path: Path) -> None:
-    overlay = build_overlay(stock(), tmp_path / "lock", "lock")
-    assert str(overlay.version) == f"1.8.4{LOCK_ALONE}"
-    files, full = contents(overlay.path), contents(build(tmp_path / "full").path)
+def test_the_scope_full_adds_a_module(tmp_path: Path) -> None:
+    overlay = build_overlay(stock(), tmp_path / "full", "full")
+    assert str(overlay.version) == f"1.8.4{FULL}"
+    full, files = contents(overlay.path), contents(build(tmp_path / "lock").path)
     assert b"class RealtimeContext" in full[ADDED]
-    assert {path.replace(LOCK_ALONE, LOCAL) for path in files} == full.keys() - {ADDED}
-    (record,) = (json.loads(files[path]) for path in files if path.endswith(PROVENANCE))
-    assert (record["scope"], record["added"]) == ("lock", {})
+    assert full[ADDED] == patch_source(release()[TARGET], TARGET, "full").added[ADDED]
+    assert {path.replace(LOCAL, FULL) for path in files} == full.keys() - {ADDED}
+    (record,) = (json.loads(full[path]) for path in full if path.endswith(PROVENANCE))
+    assert record["scope"] == "full"
+    assert record["added"] == {ADDED: hashlib.sha256(full[ADDED]).hexdigest()}
 
 
 def test_overwrites_nothing(tmp_path: Path) -> None:
     with pytest.raises(CtxlockError, match=f"has a file {ADDED} of its own"):
-        build(tmp_path, release() | {ADDED: b""})
+        build_overlay(stock(release() | {ADDED: b""}), tmp_path, "full")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_cannot_be_routed_can_be_locked(tmp_path: Path) -> None:
     upstream = stock(release() | {TARGET: module(PUSH).encode()})
-    with pytest.raises(NotUnderstood, match="build with the scope lock: `-C scope=lock`"):
-        build_overlay(upstream, tmp_path)
+    with pytest.raises(NotUnderstood, match="build with the scope lock: leave out `-C scope=full`"):
+        build_overlay(upstream, tmp_path, "full")
     assert list(tmp_path.iterdir()) == []
     assert build_overlay(upstream, tmp_path, "lock").path.is_file()
 
@@ -142,13 +145,13 @@ def test_provenance(tmp_path: Path) -> None:
     files = contents(build(tmp_path).path)
     text = files[f"{DIST_INFO}/{PROVENANCE}"]
     patched = files[TARGET].decode().splitlines()
-    line = next(n for n, text in enumerate(patched, 1) if "._rt_context.replace(" in text)
+    line = next(n for n, text in enumerate(patched, 1) if "async with self._rt" in text)
     assert json.loads(text) == {
         "format": 1,
         "upstream": "1.8.4",
         "patch": PATCH_NUMBER,
-        "scope": "full",
-        "added": {ADDED: hashlib.sha256(files[ADDED]).hexdigest()},
+        "scope": "lock",
+        "added": {},
         "target": TARGET,
         "sha256": {
             "before": hashlib.sha256(release()[TARGET]).hexdigest(),
@@ -158,7 +161,7 @@ def test_provenance(tmp_path: Path) -> None:
             {
                 "role": "replacement",
                 "function": "update_chat_ctx",
-                "lines": [line, line],
+                "lines": [line, line + 2],
                 "state": "guarded",
                 "rechecked": True,
             }
@@ -244,8 +247,13 @@ def test_an_overlay_cannot_be_overlaid(tmp_path: Path) -> None:
     with pytest.raises(CtxlockError, match=rf"is a patched wheel, .* \(1\.8\.4\{LOCAL}\)"):
         read_wheel(overlay)
     patched = {**release(), TARGET: contents(overlay)[TARGET]}
-    with pytest.raises(NothingToGuard, match="this is patched already"):
+    with pytest.raises(NothingToGuard, match="every site is guarded already"):
         build(tmp_path / "dist", patched)
+    full = contents(build_overlay(stock(), tmp_path / "full", "full").path)
+    routed = stock({**release(), TARGET: full[TARGET]})
+    for scope in get_args(Scope):
+        with pytest.raises(NothingToGuard, match="this is patched already"):
+            build_overlay(routed, tmp_path / "dist", scope)
     assert not (tmp_path / "dist").exists()
 
 
@@ -310,7 +318,7 @@ def test_nothing_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_metadata_is_the_wheels(tmp_path: Path) -> None:
-    name, files = metadata_files(stock(), "full")
+    name, files = metadata_files(stock(), "lock")
     built = contents(build(tmp_path).path)
     assert name == DIST_INFO
     inside = {

@@ -12,7 +12,7 @@ from ctxlock.errors import CtxlockError
 from ctxlock.release import NEWEST_VERIFIED, SCOPE_VARIABLE, VARIABLE
 from ctxlock.syntax import TARGET
 
-LOCAL = f"+ctxlock.{PATCH_NUMBER}.full"
+LOCAL = f"+ctxlock.{PATCH_NUMBER}.lock"
 WHEEL_NAME = f"livekit_agents-1.8.4{LOCAL}-py3-none-any.whl"
 CHOSEN = {"upstream": "1.8.4"}
 EDITABLE = (
@@ -57,9 +57,8 @@ def test_requires_the_stock_release_only(version: str) -> None:
     requirement = Requirement(text)
     assert requirement.name == "livekit-agents"
     assert requirement.specifier.contains(version, prereleases=True)
-    for n in range(1, PATCH_NUMBER + 9):
-        for overlay in (f"{version}+ctxlock.{n}", f"{version}+ctxlock.{n}.full"):
-            assert not requirement.specifier.contains(overlay, prereleases=True)
+    for label in ("1", "1.full", "2.lock", "2.full"):
+        assert not requirement.specifier.contains(f"{version}+ctxlock.{label}", prereleases=True)
 
 
 def test_requires_what_the_variable_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,10 +83,10 @@ def test_builds_a_wheel(site: Path, tmp_path: Path) -> None:
     assert_valid(tmp_path / "dist" / WHEEL_NAME)
 
 
-def test_the_scope_lock(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    by_setting = buildapi.build_wheel(str(tmp_path / "a"), {**CHOSEN, "scope": "lock"})
-    assert by_setting == WHEEL_NAME.replace(".full", "")
-    monkeypatch.setenv(SCOPE_VARIABLE, "lock")
+def test_the_scope_full(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    by_setting = buildapi.build_wheel(str(tmp_path / "a"), {**CHOSEN, "scope": "full"})
+    assert by_setting == WHEEL_NAME.replace(".lock", ".full")
+    monkeypatch.setenv(SCOPE_VARIABLE, "full")
     assert buildapi.build_wheel(str(tmp_path / "b"), CHOSEN) == by_setting
     assert (tmp_path / "a" / by_setting).read_bytes() == (tmp_path / "b" / by_setting).read_bytes()
 

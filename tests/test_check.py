@@ -19,7 +19,7 @@ from ctxlock.build import PROVENANCE, build_overlay
 from ctxlock.syntax import TARGET
 from ctxlock.upstream import read_wheel
 
-LOCAL = f"+ctxlock.{PATCH_NUMBER}.full"
+LOCAL = f"+ctxlock.{PATCH_NUMBER}.lock"
 NAME = f"livekit_agents-1.8.4{LOCAL}-py3-none-any.whl"
 DIST_INFO = f"livekit_agents-1.8.4{LOCAL}.dist-info"
 RECORDED = f"{DIST_INFO}/{PROVENANCE}"

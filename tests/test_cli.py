@@ -18,7 +18,7 @@ from ctxlock.console import out
 from ctxlock.errors import CtxlockError
 from ctxlock.syntax import ADDED, TARGET
 
-OVERLAY = "livekit_agents-1.8.9+ctxlock.1.full-py3-none-any.whl"
+OVERLAY = "livekit_agents-1.8.9+ctxlock.2.lock-py3-none-any.whl"
 STOCK = "livekit_agents-1.8.9-py3-none-any.whl"
 
 
@@ -31,7 +31,7 @@ def comparison(stock: str, patched: str) -> Comparison:
     return Comparison(
         (
             races("stock", "1.8.9", stock, "what\nhow"),
-            races("patched", "1.8.9+ctxlock.1.full", patched),
+            races("patched", "1.8.9+ctxlock.2.lock", patched),
         )
     )
 
@@ -151,7 +151,7 @@ def test_verify_reports(
     report = json.loads(capsys.readouterr().out)
     assert report["format"] == 2
     assert report["kept"] == (patched == "kept")
-    assert [r["livekit_agents"] for r in report["runs"]] == ["1.8.9", "1.8.9+ctxlock.1.full"]
+    assert [r["livekit_agents"] for r in report["runs"]] == ["1.8.9", "1.8.9+ctxlock.2.lock"]
     assert report["runs"][0]["results"][0] == {
         "scenario": "a race",
         "description": "",
@@ -241,16 +241,17 @@ def test_build_from_a_wheel_and_verify_it(
 
 @pytest.mark.network
 @pytest.mark.parametrize("name", ["diff", "build", "verify", "explore"])
-def test_the_pre_release_has_the_lock_alone(
+def test_the_pre_release_has_no_full_scope(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(name, "--upstream", "2.0.0b1", "--quiet") == 3
+    assert run(name, "--upstream", "2.0.0b1", "--scope", "full", "--quiet") == 3
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith(f"ctxlock: {TARGET}:")
     assert captured.err.endswith(
-        "; build with the scope lock: `-C scope=lock`, `CTXLOCK_SCOPE=lock` or `--scope lock`.\n"
+        "; build with the scope lock: leave out `-C scope=full`, `CTXLOCK_SCOPE=full` or `--scope "
+        "full`.\n"
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -274,7 +275,7 @@ def test_build_into_what_is_no_folder(
 
 
 @pytest.mark.network
-@pytest.mark.parametrize("given", [[], ["--scope", "lock"]], ids=["default", "lock"])
+@pytest.mark.parametrize("given", [[], ["--scope", "full"]], ids=["default", "full"])
 def test_diff_applies(
     given: list[str],
     stock_wheel: Path,
@@ -286,7 +287,7 @@ def test_diff_applies(
     with zipfile.ZipFile(stock_wheel) as archive:
         archive.extract(TARGET, tmp_path)
     subprocess.run(["git", "apply", "-"], input=printed, cwd=tmp_path, check=True)
-    assert (tmp_path / ADDED).exists() == (given == [])
+    assert (tmp_path / ADDED).exists() == (given != [])
     assert run("audit", tmp_path) == 0
 
 

@@ -19,6 +19,7 @@ from ctxlock.release import (
     overlay_version,
     overlay_versions,
     parse,
+    scope_of,
     warn_if_unverified,
 )
 
@@ -33,7 +34,7 @@ def _no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
 def sdist(tmp_path: Path) -> Path:
     """The tree of a source distribution for 1.8.4."""
     (tmp_path / "PKG-INFO").write_text(
-        f"Metadata-Version: 2.4\nName: livekit-agents\nVersion: 1.8.4+ctxlock.{PATCH_NUMBER}\n"
+        f"Metadata-Version: 2.4\nName: livekit-agents\nVersion: 1.8.4+ctxlock.{PATCH_NUMBER}.lock\n"
     )
     return tmp_path
 
@@ -163,17 +164,17 @@ def test_spellings(text: str, release: str) -> None:
 
 @pytest.mark.parametrize("release", ["1.8.9", "2.0.0b1", "1.8.9.post1", "1!2.0.0.dev3"])
 def test_the_overlays_version_satisfies_a_pin(release: str) -> None:
-    version = overlay_version(Version(release), "lock")
-    assert str(version) == f"{release}+ctxlock.{PATCH_NUMBER}"
+    version = overlay_version(Version(release))
+    assert str(version) == f"{release}+ctxlock.{PATCH_NUMBER}.{DEFAULT_SCOPE}"
     assert version.public == release
     assert version > Version(release)
 
 
 def test_the_scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert choose_scope(None, tmp_path) == DEFAULT_SCOPE == "full"
-    monkeypatch.setenv(SCOPE_VARIABLE, "lock")
-    assert choose_scope({}, tmp_path) == "lock"
-    assert choose_scope({"scope": "full"}, tmp_path) == "full"
+    assert choose_scope(None, tmp_path) == DEFAULT_SCOPE == "lock"
+    monkeypatch.setenv(SCOPE_VARIABLE, "full")
+    assert choose_scope({}, tmp_path) == "full"
+    assert choose_scope({"scope": "lock"}, tmp_path) == "lock"
 
 
 def test_the_scope_of_a_source_distribution(sdist: Path) -> None:
@@ -181,7 +182,7 @@ def test_the_scope_of_a_source_distribution(sdist: Path) -> None:
     with pytest.raises(CtxlockError, match=r"full is asked for, but .* is made for lock"):
         choose_scope({"scope": "full"}, sdist)
     info = sdist / "PKG-INFO"
-    info.write_text(info.read_text().rstrip() + ".full\n")
+    info.write_text(info.read_text().replace(".lock", ".full"))
     assert choose_scope(None, sdist) == "full"
     assert choose_release(None, sdist) == Version("1.8.4")
 
@@ -197,8 +198,33 @@ def test_a_slip_in_the_name_of_the_scope(tmp_path: Path) -> None:
         choose_scope({"scop": "full"}, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("label", "scope"),
+    [("1", "lock"), ("1.full", "full"), ("2.lock", "lock"), ("2.full", "full")],
+)
+def test_the_scope_of_every_label_that_was_written(label: str, scope: Scope) -> None:
+    version = Version(f"1.8.4+ctxlock.{label}")
+    assert scope_of(version) == scope
+    assert version in overlay_versions(Version("1.8.4"))
+
+
 def test_the_version_says_the_scope() -> None:
-    lock, full = (overlay_version(Version("1.8.4"), scope) for scope in get_args(Scope))
-    assert str(full) == f"{lock}.full"
-    assert Version("1.8.4") < lock < full < Version("1.8.5")
-    assert {lock, full} <= {*overlay_versions(Version("1.8.4"))}
+    for scope in get_args(Scope):
+        version = overlay_version(Version("1.8.4"), scope)
+        assert str(version) == f"1.8.4+ctxlock.{PATCH_NUMBER}.{scope}"
+        assert scope_of(version) == scope
+        assert version in overlay_versions(Version("1.8.4"))
+
+
+def test_the_default_is_the_highest_version_of_a_release() -> None:
+    """So that `==1.8.4` takes it where a folder or an index has whatever was ever built."""
+    assert overlay_version(Version("1.8.4")) == max(overlay_versions(Version("1.8.4")))
+    assert overlay_version(Version("1.8.4")) < Version("1.8.5")
+
+
+def test_a_later_patch_knows_every_label_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctxlock.release.PATCH_NUMBER", 12)
+    labels = {str(version.local) for version in overlay_versions(Version("1.8.4"))}
+    assert {"ctxlock.1", "ctxlock.1.full"} <= labels
+    assert {f"ctxlock.{n}.{s}" for n in range(2, 13) for s in get_args(Scope)} <= labels
+    assert len(labels) == 24

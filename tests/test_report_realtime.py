@@ -76,9 +76,13 @@ def test_stuck_race_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("releases", "inside", "outside"),
     [
-        (Releases(), ["1.0.0", "1.8.9+ctxlock.1", "2.0.0b1"], []),
+        (Releases(), ["1.0.0", "1.8.9+ctxlock.2.lock", "2.0.0b1"], []),
         (Releases("1.8.9"), ["1.8.9", "1.10.0"], ["1.8.8", "2.0.0b1", "2.0.0b1+ctxlock.1"]),
-        (Releases("1.7.0", before="1.8.9"), ["1.7.0", "2.0.0b1"], ["1.6.10", "1.8.9+ctxlock.2"]),
+        (
+            Releases("1.7.0", before="1.8.9"),
+            ["1.7.0", "2.0.0b1"],
+            ["1.6.10", "1.8.9+ctxlock.2.full"],
+        ),
     ],
 )
 def test_ranges_of_releases(releases: Releases, inside: list[str], outside: list[str]) -> None:

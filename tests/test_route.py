@@ -335,7 +335,7 @@ def test_a_release(version: str, tmp_path: Path) -> None:
 @pytest.mark.network
 def test_a_release_of_another_kind(tmp_path: Path) -> None:
     stock = fetch("2.0.0b1", tmp_path).read_bytes()
-    with pytest.raises(NotUnderstood, match="build with the scope lock: `-C scope=lock`"):
+    with pytest.raises(NotUnderstood, match="build with the scope lock: leave out `-C scope=full`"):
         patch_source(stock, NAME, "full")
 
 

@@ -46,7 +46,7 @@ def test_is_named_by_the_release(sdist: Path) -> None:
     assert sdist.name == f"{ROOT}.tar.gz"
     assert parse_sdist_filename(sdist.name) == (
         "livekit-agents",
-        Version(f"1.8.4+ctxlock.{PATCH_NUMBER}"),
+        Version(f"1.8.4+ctxlock.{PATCH_NUMBER}.lock"),
     )
 
 
@@ -68,7 +68,7 @@ def test_pkg_info(sdist: Path) -> None:
     metadata = Metadata.from_email(content)
     assert (metadata.name, str(metadata.version)) == (
         "livekit-agents",
-        f"1.8.4+ctxlock.{PATCH_NUMBER}",
+        f"1.8.4+ctxlock.{PATCH_NUMBER}.lock",
     )
     said = BytesParser().parsebytes(content)
     assert set(said) == {"Metadata-Version", "Name", "Version", "Dynamic"}

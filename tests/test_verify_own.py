@@ -95,13 +95,13 @@ def test_exit_codes(
 
     monkeypatch.setattr(own, "_patched", patched)
     assert run("verify", "--python", sys.executable, "--json", "--quiet") == code
-    more = ("--scope", "lock", "--json", "--quiet")
+    more = ("--scope", "full", "--json", "--quiet")
     printed = capsys.readouterr()
     report = json.loads(printed.out)
     assert (report["kept"], printed.err) == (code == 0, "")
     assert [r["column"] for r in report["runs"]] == ["yours", "patched"]
     assert run("verify", "--python", sys.executable, *more) == code
-    assert scopes == ["full", "lock"]
+    assert scopes == ["lock", "full"]
 
 
 def files(folder: Path) -> dict[Path, int]:
@@ -151,7 +151,7 @@ def test_stock_and_a_patched_copy_in_front(
     assert files(folder) == before
     report = json.loads(capsys.readouterr().out)
     versions = [(r["column"], r["livekit_agents"]) for r in report["runs"]]
-    assert versions == 2 * [("yours", "1.8.9")] + 2 * [("patched", "1.8.9+ctxlock.1.full")]
+    assert versions == 2 * [("yours", "1.8.9")] + 2 * [("patched", "1.8.9+ctxlock.2.lock")]
     lost = [[x["outcome"] for x in r["results"]].count("lost") for r in report["runs"]]
     assert lost == [5, 4, 0, 0]
     assert page.read_text(encoding="utf-8").count("<svg") == 50

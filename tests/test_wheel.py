@@ -188,7 +188,11 @@ def test_at_the_same_time(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "tags", "name"),
     [
-        ("1.8.9+ctxlock.1", ["py3-none-any"], "livekit_agents-1.8.9+ctxlock.1-py3-none-any.whl"),
+        (
+            "1.8.9+ctxlock.2.lock",
+            ["py3-none-any"],
+            "livekit_agents-1.8.9+ctxlock.2.lock-py3-none-any.whl",
+        ),
         ("1.6.11rc1", ["py3-none-any"], "livekit_agents-1.6.11rc1-py3-none-any.whl"),
         ("1!2.0.0.post1", ["py3-none-any"], "livekit_agents-1!2.0.0.post1-py3-none-any.whl"),
         ("1.8.9.dev3+a.1", ["py3-none-any"], "livekit_agents-1.8.9.dev3+a.1-py3-none-any.whl"),

@@ -2,5 +2,5 @@
 
 __all__ = ["PATCH_NUMBER"]
 
-PATCH_NUMBER = 1
-"""The ``n`` of the local version ``+ctxlock.<n>.full``; raised whenever the patch changes."""
+PATCH_NUMBER = 2
+"""The ``n`` of ``+ctxlock.<n>.lock`` and ``.full``, the local versions; raised with each change."""

@@ -34,7 +34,7 @@ TREE = Path(__file__).resolve().parent.parent
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """Asks for the stock release, and not for an overlay wheel that satisfies it as well."""
     release = choose_release(config_settings, TREE)
-    # `===` would say it for any patch number, and Poetry does not know it
+    # `===` would refuse any label, and Poetry cannot read it: "invalid version constraint" (2.5.1)
     overlays = [f"!={version}" for version in overlay_versions(release)]
     return [f"{NAME}{','.join([f'=={release}', *overlays])}"]
 

@@ -92,7 +92,7 @@ ScopeOption = Annotated[
     typer.Option(
         "--scope",
         envvar=SCOPE_VARIABLE,
-        help="All that is mended, by one module more in the wheel, or the lock alone.",
+        help="The lock alone; or full, an experiment: one module more, and not as stock.",
     ),
 ]
 

@@ -46,15 +46,13 @@ SCOPE_SETTING = "scope"
 SCOPE_VARIABLE = "CTXLOCK_SCOPE"
 
 Scope = Literal["lock", "full"]
-"""`lock`: the lock alone. `full`: also what an overlap loses under the lock; adds a module."""
+"""`lock`: the lock alone. `full`: an experiment, a module more, for what the lock alone loses."""
 
-DEFAULT_SCOPE: Scope = "full"
+DEFAULT_SCOPE: Scope = "lock"
+"""The widest scope that does, where no updates overlap, what stock does with every provider."""
 
-HOW_TO_LOCK = f"`-C {SCOPE_SETTING}=lock`, `{SCOPE_VARIABLE}=lock` or `--scope lock`"
-"""The ways to ask for the smallest change."""
-
-_LATER = 8
-"""How many patches after this one are thought of."""
+HOW_TO_LOCK = f"leave out `-C {SCOPE_SETTING}=full`, `{SCOPE_VARIABLE}=full` or `--scope full`"
+"""What to do for the default, said to somebody who asked for more."""
 
 
 def choose_release(settings: Mapping[str, object] | None, tree: Path) -> Version:
@@ -167,22 +165,25 @@ def parse(text: object, source: str) -> Version:
 
 
 def overlay_version(release: Version, scope: Scope = DEFAULT_SCOPE) -> Version:
-    """The version of the overlay wheel that is built from `release`."""
-    label = f"ctxlock.{PATCH_NUMBER}"
-    return Version(f"{release}+{label}.full" if scope == "full" else f"{release}+{label}")
+    """The version of the overlay wheel that is built from `release`.
+
+    Where an index has both scopes, `==` takes the higher version: `lock` sorts after `full`.
+    """
+    return Version(f"{release}+ctxlock.{PATCH_NUMBER}.{scope}")
 
 
 def overlay_versions(release: Version) -> list[Version]:
-    """The versions of the overlay wheels of `release`: of this patch, earlier ones and some later.
+    """The versions of all overlay wheels of `release` that this patch or an earlier one made.
 
     They may lie beside the stock release that is to be patched.
     """
-    labels = (f"ctxlock.{n}" for n in range(1, PATCH_NUMBER + _LATER + 1))
-    return [Version(f"{release}+{label}{end}") for label in labels for end in ("", ".full")]
+    labels = ["1", "1.full"]  # the first patch did not name the scope lock
+    labels += [f"{n}.{scope}" for n in range(2, PATCH_NUMBER + 1) for scope in get_args(Scope)]
+    return [Version(f"{release}+ctxlock.{label}") for label in labels]
 
 
 def scope_of(version: Version) -> Scope:
-    """The scope of an overlay wheel of that version."""
+    """The scope of an overlay wheel of that version; patch 1 named only the scope full."""
     return "full" if (version.local or "").endswith(".full") else "lock"
 
 
