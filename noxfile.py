@@ -19,7 +19,16 @@ PYTHONS = ("3.10", "3.13")
 MINORS = tomlkit.parse(Path("tools/minors.toml").read_text(encoding="utf-8")).unwrap()
 NEWEST = [*MINORS][-1]
 CI_MINORS = [f"minors({release})" for release in ("1.0.23", "1.8.8", "1.8.9")]
-CI_SESSIONS = ["lint", "types", "patched_types", "tests", "explore", "matrix", "some_installers"]
+CI_SESSIONS = [
+    "lint",
+    "types",
+    "patched_types",
+    "tests",
+    "explore",
+    "matrix",
+    "some_installers",
+    "long_calls",
+]
 nox.options.sessions = [*CI_SESSIONS, "lock", "pythons", *CI_MINORS]
 
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
@@ -165,6 +174,22 @@ def benchmarks(session: nox.Session, release: str, scope: str) -> None:
         pythons.append(python)
     given = ("--release", release, "--scope", scope)
     session.run("python", "benchmarks/compare.py", *pythons, *given, *session.posargs)
+
+
+@nox.session
+def long_calls(session: nox.Session) -> None:
+    """What an update, a told item and a turn cost in long calls, counted, against stock."""
+    release, scratch = NEWEST, Path(session.create_tmp()).resolve()
+    wishes = {"stock": f"livekit-agents=={release}"}
+    for scope in ("lock", "full"):
+        wheels = scratch / f"{scope} wheels"
+        wishes[scope] = str(build_wheel(session, release, wheels, "-C", f"scope={scope}"))
+    pythons = {}
+    for name, wish in wishes.items():
+        pythons[name] = make_environment(session, scratch / name, sys.executable)
+        install(session, pythons[name], wish)
+    patched = [f"{scope}={pythons[scope]}" for scope in ("lock", "full")]
+    session.run("python", "benchmarks/counts.py", pythons["stock"], *patched)
 
 
 @nox.session(default=False)
