@@ -22,7 +22,8 @@ NEWEST = RECENT[-1]
 CI_MINORS = [f"minors({release})" for release in ("1.0.23", *RECENT)]
 CI_FULL = [f"full({release})" for release in RECENT]
 CI_SESSIONS = ["lint", "types", "patched_types", "tests", "explore", "matrix", "some_installers"]
-nox.options.sessions = [*CI_SESSIONS, "pythons", *CI_FULL, *CI_MINORS]
+CI_SESSIONS += ["long_calls", "pythons"]
+nox.options.sessions = [*CI_SESSIONS, *CI_FULL, *CI_MINORS]
 
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
@@ -154,6 +155,22 @@ def benchmarks(session: nox.Session, release: str, scope: str) -> None:
         pythons.append(python)
     given = ("--release", release, "--scope", scope)
     session.run("python", "benchmarks/compare.py", *pythons, *given, *session.posargs)
+
+
+@nox.session
+def long_calls(session: nox.Session) -> None:
+    """What an update, a told item and a turn cost in long calls, counted, against stock."""
+    release, scratch = NEWEST, Path(session.create_tmp()).resolve()
+    wishes = {"stock": f"livekit-agents=={release}"}
+    for scope in ("lock", "full"):
+        wheels = scratch / f"{scope} wheels"
+        wishes[scope] = str(build_wheel(session, release, wheels, "-C", f"scope={scope}"))
+    pythons = {}
+    for name, wish in wishes.items():
+        pythons[name] = make_environment(session, scratch / name, sys.executable)
+        install(session, pythons[name], wish)
+    patched = [f"{scope}={pythons[scope]}" for scope in ("lock", "full")]
+    session.run("python", "benchmarks/counts.py", pythons["stock"], *patched)
 
 
 @nox.session(default=False)
