@@ -14,9 +14,20 @@ from packaging.version import Version
 
 from ctxlock.release import NEWEST_VERIFIED, overlay_version
 
-__all__ = ["NEWEST", "OLDER", "OLDER_PATCHED", "PATCHED", "PLUGINS", "Case", "Outcome", "run_case"]
+__all__ = [
+    "FULL",
+    "NEWEST",
+    "OLDER",
+    "OLDER_PATCHED",
+    "PATCHED",
+    "PLUGINS",
+    "Case",
+    "Outcome",
+    "run_case",
+]
 
 NEWEST, PATCHED = str(NEWEST_VERIFIED), str(overlay_version(NEWEST_VERIFIED))
+FULL = str(overlay_version(NEWEST_VERIFIED, "full"))
 OLDER, OLDER_PATCHED = "1.8.8", str(overlay_version(Version("1.8.8")))
 PLUGINS = "openai,deepgram"
 
@@ -100,8 +111,9 @@ def run_case(
     kind = "stock" if bare else "patched"
     # what is called patched must be patched, and what is called stock bare
     honest = ("+" in version) == (kind == "patched")
+    scope = " with the scope full" if version.endswith(".full") else ""
     return Outcome(
-        f"{kind} {version.partition('+')[0]}",
+        f"{kind} {version.partition('+')[0]}{scope}",
         honest and not case.fails and version == case.gives,
         f"{said}installed: {version}, {bare} bare\n",
     )

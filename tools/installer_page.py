@@ -23,8 +23,9 @@ livekit-agents needs, without itself.
 
 STOCK is an index of published releases, which sends on to the ordinary one for all else; OVERLAY
 one that holds the newest patched wheel and nothing else; BOTH is STOCK with the patched wheels.
-`wheels` is a folder of patched wheels, `everything` one with those, the stock ones and all that
-they need. Where no index is named, it is STOCK. GIT is a repository of this project.
+`wheels` is a folder of patched wheels, the newest release in both scopes; `everything` one with
+those, the stock ones and all that they need. Patched is the scope lock where no other is named.
+Where no index is named, it is STOCK. GIT is a repository of this project.
 """
 _NAMES = {"pip": "pip", "uv": "uv", "poetry": "Poetry", "pdm": "PDM"}
 

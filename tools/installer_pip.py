@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from installer_case import NEWEST, OLDER, OLDER_PATCHED, PATCHED, PLUGINS, Case
+from installer_case import FULL, NEWEST, OLDER, OLDER_PATCHED, PATCHED, PLUGINS, Case
 
 __all__ = ["PIP_CASES"]
 
@@ -116,9 +116,22 @@ PIP_CASES = [
         versions=PIPS,
     ),
     pip(
+        "the scope full",
+        "pip install ./livekit-agents --config-settings scope=full",
+        FULL,
+        versions=PIPS,
+    ),
+    pip(
         "a patched wheel from a folder",
         f"pip install --find-links wheels livekit-agents=={PATCHED}",
         PATCHED,
+    ),
+    pip(
+        "the release alone, from a folder that has both scopes",
+        f"pip install --find-links wheels livekit-agents=={NEWEST}",
+        PATCHED,
+        note="`lock` sorts after `full`",
+        versions=PIPS,
     ),
     pip(
         "a patched wheel from an extra index",

@@ -53,6 +53,7 @@ POETRY_TREE = (
 livekit-agents = { path = "livekit-agents" }
 """
 )
+POETRY_BESIDE = POETRY_TREE.replace("STOCK", "BOTH")
 POETRY_INDEX = (
     POETRY
     + """
@@ -66,6 +67,7 @@ livekit-agents = { source = "patched" }
 """
 )
 PDM = "[tool.pdm]\ndistribution = false\n"
+PDM_BESIDE = PDM + '\n[[tool.pdm.source]]\nname = "pypi"\nurl = "BOTH"\n'
 FILE = "livekit-agents @ file:///${PROJECT_ROOT}/livekit-agents"
 
 uv = partial(Case, "uv", begin="nothing")
@@ -79,6 +81,12 @@ PROJECT_CASES = [
         PATCHED,
         files=project(TREE),
         quick=True,
+    ),
+    uv(
+        "project: the tree, beside patched wheels",
+        "UV_DEFAULT_INDEX=BOTH uv sync",
+        PATCHED,
+        files=project(TREE),
     ),
     uv("project: lock first", "uv lock\nuv sync --locked", PATCHED, files=project(TREE)),
     uv(
@@ -152,8 +160,20 @@ PROJECT_CASES = [
         OLDER_PATCHED,
         files=project(POETRY_TREE),
     ),
+    poetry(
+        "project: the tree, beside patched wheels",
+        "poetry install",
+        PATCHED,
+        files=project(POETRY_BESIDE),
+    ),
     poetry("project: an explicit index", "poetry install", PATCHED, files=project(POETRY_INDEX)),
     pdm("project: the tree", "pdm install", PATCHED, files=project(PDM, FILE)),
+    pdm(
+        "project: the tree, beside patched wheels",
+        "pdm install",
+        PATCHED,
+        files=project(PDM_BESIDE, FILE),
+    ),
     pdm(
         "project: an older release",
         f"CTXLOCK_UPSTREAM={OLDER} pdm install",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from installer_case import NEWEST, OLDER, OLDER_PATCHED, PATCHED, PLUGINS, Case
+from installer_case import FULL, NEWEST, OLDER, OLDER_PATCHED, PATCHED, PLUGINS, Case
 
 __all__ = ["UV_PIP_CASES"]
 
@@ -69,10 +69,17 @@ UV_PIP_CASES = [
         f"uv pip install ./livekit-agents livekit-plugins-openai=={NEWEST}\nuv pip check",
         PATCHED,
     ),
+    uv("the scope full", "uv pip install ./livekit-agents -C scope=full", FULL),
     uv(
         "a patched wheel from a folder",
         f"uv pip install --find-links wheels livekit-agents=={PATCHED}",
         PATCHED,
+    ),
+    uv(
+        "the release alone, from a folder that has both scopes",
+        f"uv pip install --find-links wheels livekit-agents=={NEWEST}",
+        PATCHED,
+        note="`lock` sorts after `full`",
     ),
     uv(
         "a patched wheel from an extra index",

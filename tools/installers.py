@@ -42,12 +42,13 @@ class Bench:
         """Fetches the releases with all that they need, and builds the patched wheels."""
         fetched, patched = self.folder / "fetched", self.folder / "wheels"
         python = self.environment(self.folder / "fetching", "pip")
-        for release in (NEWEST, OLDER):
+        for release, scopes in ((NEWEST, ("lock", "full")), (OLDER, ("lock",))):
             download = (python, "-m", "pip", "download", "-q", "--only-binary", ":all:")
             wishes = (f"livekit-agents[{PLUGINS}]=={release}", "libcst>=1.8.2", "packaging>=24")
             self._call(*download, "-d", fetched, *wishes)
             build = (self.uv, "build", "-q", "--wheel", TREE, "-o", patched)
-            self._call(*build, "-C", f"upstream={release}")
+            for scope in scopes:
+                self._call(*build, "-C", f"upstream={release}", "-C", f"scope={scope}")
         stock, overlays = sorted(fetched.glob("*.whl")), sorted(patched.glob("*.whl"))
         releases = [wheel for wheel in stock if wheel.name.startswith("livekit_agents-")]
         (self.folder / "everything").mkdir()
