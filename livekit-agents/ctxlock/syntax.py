@@ -9,6 +9,7 @@ from typing import Final, TypeGuard
 from .errors import NotUnderstood
 
 __all__ = [
+    "ACTIVITY_LOCK",
     "ADDED",
     "CLASS",
     "CONTEXT",
@@ -34,6 +35,9 @@ TARGET: Final = "livekit/agents/voice/agent_activity.py"
 CLASS: Final = "AgentActivity"
 SESSION: Final = "_rt_session"
 LOCK: Final = "_rt_chat_ctx_lock"
+ACTIVITY_LOCK: Final = "_lock"
+"""The activity's own lock, for its start, its pauses and its end. It is always taken first."""
+
 CONTEXT: Final = "_rt_context"
 MODULE: Final = "_realtime_context"
 ADDED: Final = f"livekit/agents/voice/{MODULE}.py"
@@ -64,7 +68,7 @@ def is_own(node: ast.AST | None, *names: str) -> TypeGuard[ast.Attribute]:
     )
 
 
-def is_lock_declaration(node: ast.AST | None) -> TypeGuard[ast.Assign]:
+def is_lock_declaration(node: object) -> TypeGuard[ast.Assign]:
     """Whether `node` is `self._rt_chat_ctx_lock = asyncio.Lock()`."""
     return (
         isinstance(node, ast.Assign)
@@ -74,7 +78,7 @@ def is_lock_declaration(node: ast.AST | None) -> TypeGuard[ast.Assign]:
     )
 
 
-def is_lock_block(node: ast.AST | None) -> TypeGuard[ast.AsyncWith]:
+def is_lock_block(node: object) -> TypeGuard[ast.AsyncWith]:
     """Whether `node` is `async with self._rt_chat_ctx_lock:`."""
     return (
         isinstance(node, ast.AsyncWith)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
+from .spans import is_push
 from .syntax import (
+    ACTIVITY_LOCK,
     CLASS,
     CONTEXT,
     LOCK,
@@ -29,10 +32,12 @@ def check_uses(tree: Tree, activity: ast.ClassDef) -> None:
         activity: The one class that owns both.
 
     Raises:
-        NotUnderstood: The lock is not made once in `__init__` and taken by `async with` alone; or
-            the session has a second name, through which something may be pushed or read.
+        NotUnderstood: The lock is not made once in `__init__` and taken by `async with` alone; a
+            push may wait for another lock; or the session has a second name, through which
+            something may be pushed or read.
     """
     _check_lock(tree, activity)
+    _check_other_locks(tree, activity)
     _check_session(tree, activity)
 
 
@@ -59,6 +64,53 @@ def _check_lock(tree: Tree, activity: ast.ClassDef) -> None:
         raise tree.refuse(made[1], f"{LOCK} is made {len(made)} times.")
     if taken and not made:
         raise tree.refuse(taken[0], f"{LOCK} is taken and never made.")
+
+
+def _check_other_locks(tree: Tree, activity: ast.ClassDef) -> None:
+    """A push waits for no lock but the two that are known.
+
+    Any `async with` may be one, as may a call of `acquire`: upstream's own, by another name. Ours
+    would stand inside it or around it, and nobody has thought about the two together.
+    """
+    known = (LOCK, ACTIVITY_LOCK)
+    pushing = _pushing_methods(activity)
+    for node in ast.walk(activity):
+        if isinstance(node, ast.AsyncWith):
+            held = [item.context_expr for item in node.items]
+            other = next((one for one in held if not is_own(one, *known)), None)
+            pushes = any(_pushes(inner, pushing) for one in node.body for inner in ast.walk(one))
+            if other is not None and pushes:
+                raise tree.refuse(
+                    node,
+                    f"`{ast.unparse(other)}` is held here while a realtime context is pushed; of "
+                    f"locks, {LOCK} and {ACTIVITY_LOCK} alone are known.",
+                )
+        elif isinstance(node, ast.Attribute) and node.attr == "acquire":
+            function = tree.function(node)
+            if function and any(_pushes(inner, pushing) for inner in ast.walk(function)):
+                raise tree.refuse(
+                    node,
+                    f"`{ast.unparse(node)}` takes a lock in a method that pushes; `async with` "
+                    "alone shows how long it is held.",
+                )
+
+
+def _pushing_methods(activity: ast.ClassDef) -> set[str]:
+    """The methods that push, straight or through other methods of the class."""
+    methods = [node for node in activity.body if isinstance(node, AnyFunction)]
+    found: set[str] = set()
+    while more := {
+        method.name
+        for method in methods
+        if method.name not in found and any(_pushes(node, found) for node in ast.walk(method))
+    }:
+        found |= more
+    return found
+
+
+def _pushes(node: ast.AST, methods: Collection[str]) -> bool:
+    """Whether `node` is a push, or one of the activity's own `methods`."""
+    return is_push(node) or is_own(node, *methods)
 
 
 def _check_session(tree: Tree, activity: ast.ClassDef) -> None:
