@@ -183,6 +183,12 @@ def fuzz(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def upstream_tests(session: nox.Session) -> None:
+    """The realtime tests of a checkout of livekit/agents, on stock and patched; `-- PATH`."""
+    session.run("python", "tools/upstream_tests.py", *session.posargs)
+
+
+@nox.session(default=False)
 def pin(session: nox.Session) -> None:
     """Pin the newest development closure in pyproject.toml, without an index's addresses."""
     pyproject = Path("pyproject.toml")

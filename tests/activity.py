@@ -21,7 +21,7 @@ HERE = "# <- here"
 
 NOTICE = """\
 # This file is part of livekit-agents and has been modified by ctxlock: the realtime context
-# is read, pushed and acknowledged under AgentActivity._rt_chat_ctx_lock.
+# is updated under AgentActivity._rt_chat_ctx_lock, from reading it to the end of the push.
 
 """
 
@@ -36,7 +36,7 @@ class AgentActivity:
 """
 
 LOCK = """\
-        # held from reading the realtime context until its update is acknowledged
+        # this activity holds it from reading the realtime context to the end of the push
         self._rt_chat_ctx_lock = asyncio.Lock()
 """
 

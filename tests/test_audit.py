@@ -23,6 +23,7 @@ async def sync(self, ctx):
 """
 )
 BARE = module(PUSH)
+WHEEL = "livekit_agents-1-py3-none-any.whl"
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs a shell script")
 
@@ -55,9 +56,7 @@ def test_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("text", "code"), [(GUARDED, 0), (BARE, 1)], ids=["patched", "stock"])
 def test_wheel(text: str, code: int, tmp_path: Path) -> None:
-    assert (
-        run("audit", "--wheel", wheel(tmp_path, "livekit_agents-1-py3-none-any.whl", text)) == code
-    )
+    assert run("audit", "--wheel", wheel(tmp_path, WHEEL, text)) == code
 
 
 def test_json_is_sorted_and_versioned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,6 +74,9 @@ def test_json_is_sorted_and_versioned(tmp_path: Path, capsys: pytest.CaptureFixt
         "bare": 1,
         "scope": None,
         "parts": [],
+        "compared": False,
+        "differences": [],
+        "not_understood": None,
         "sites": [
             {
                 "role": "other",
@@ -120,7 +122,7 @@ def test_installed_overlay() -> None:
         pytest.param(["none.py"], "none.py is not there; name", id="no such file"),
         pytest.param(["."], "agent_activity.py is not there; name", id="a folder without it"),
         pytest.param(["--wheel", "x.zip"], "file name of a wheel", id="not named as a wheel"),
-        pytest.param(["--wheel", "a-1-py3-none-any.whl"], "could not be read", id="no such wheel"),
+        pytest.param(["--wheel", WHEEL], "could not be read", id="no such wheel"),
         pytest.param(["--python", "no-python"], "could not be started", id="no interpreter"),
     ],
 )
@@ -169,14 +171,14 @@ def test_damaged_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     path = tmp_path / "livekit_agents-1.8.9-py3-none-any.whl"
     path.write_bytes(b"PK not really")
     assert run("audit", "--wheel", path) == 3
-    assert "it is not a zip file" in capsys.readouterr().err
+    assert "it is no zip file" in capsys.readouterr().err
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(TARGET, BARE)
     content = bytearray(path.read_bytes())
     content[100:120] = bytes(20)
     path.write_bytes(content)
     assert run("audit", "--wheel", path) == 3
-    assert "or damaged" in capsys.readouterr().err
+    assert "or a damaged one" in capsys.readouterr().err
 
 
 def install(folder: Path, version: str) -> None:

@@ -9,7 +9,7 @@ from typing import NoReturn, get_args
 
 import pytest
 from activity import NAME, PUSH, REPLACING, locked, module
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from packages import Files, assert_valid, contents, install, release, wheel_file, write_wheel
 from packaging.metadata import Metadata
 from packaging.specifiers import SpecifierSet
@@ -17,9 +17,10 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from ctxlock import PATCH_NUMBER
-from ctxlock.build import PROVENANCE, Overlay, build_overlay, metadata_files
+from ctxlock.build import Overlay, build_overlay, metadata_files
 from ctxlock.errors import CtxlockError, NothingToGuard, NotUnderstood
 from ctxlock.patch import patch_source
+from ctxlock.provenance import PROVENANCE
 from ctxlock.release import Scope
 from ctxlock.syntax import ADDED, TARGET
 from ctxlock.upstream import Upstream, read_installed, read_wheel
@@ -217,6 +218,7 @@ def test_pips_and_uvs_trees_give_the_same_wheel(tmp_path: Path) -> None:
     assert len(overlays) == 1
 
 
+@settings(deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_builds_are_identical(
     tmp_path_factory: pytest.TempPathFactory, shuffler: random.Random

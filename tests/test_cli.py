@@ -21,6 +21,17 @@ from ctxlock.syntax import ADDED, TARGET
 OVERLAY = "livekit_agents-1.8.9+ctxlock.2.lock-py3-none-any.whl"
 STOCK = "livekit_agents-1.8.9-py3-none-any.whl"
 
+RECORD = {
+    "format": 1,
+    "upstream": "1.8.9",
+    "patch": 1,
+    "scope": "lock",
+    "added": {},
+    "target": TARGET,
+    "sha256": {"before": "0", "after": "1"},
+}
+"""What a patched wheel says of itself, as far as it is read."""
+
 
 def races(column: str, version: str, verdict: str, detail: str = "") -> Races:
     outcomes = {"a race": Outcome(verdict, detail), "another": Outcome("kept", "")}
@@ -105,7 +116,7 @@ def test_no_such_release(
     [
         pytest.param(STOCK, "is a stock wheel, and a patched one is needed", id="stock"),
         pytest.param(OVERLAY, "could not be read: No such file", id="missing"),
-        pytest.param("damaged.whl", "is no wheel, or a damaged one", id="damaged"),
+        pytest.param("damaged.whl", "is no zip file, or a damaged one", id="damaged"),
     ],
 )
 def test_verify_refuses_wheel(
@@ -141,7 +152,7 @@ def test_verify_reports(
     monkeypatch.setattr("ctxlock.verify.compare", lambda *_: result)
     wheel = tmp_path / OVERLAY
     with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("x.dist-info/ctxlock.json", '{"upstream": "1.8.9"}')
+        archive.writestr("x.dist-info/ctxlock.json", json.dumps(RECORD))
     assert run("verify", "--wheel", wheel) == code
     printed = " ".join(capsys.readouterr().out.split())
     assert said in printed

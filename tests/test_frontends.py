@@ -16,10 +16,11 @@ from packages import assert_valid, contents
 from packaging.utils import parse_wheel_filename
 
 from ctxlock import PATCH_NUMBER
-from ctxlock.build import PROVENANCE, build_overlay
+from ctxlock.build import build_overlay
 from ctxlock.buildapi import TREE
 from ctxlock.installer import Installer
 from ctxlock.patch import patch_source
+from ctxlock.provenance import PROVENANCE
 from ctxlock.release import NEWEST_VERIFIED, SCOPE_VARIABLE, VARIABLE, overlay_versions
 from ctxlock.syntax import TARGET
 from ctxlock.upstream import read_installed

@@ -117,10 +117,14 @@ def audit(
     Each is guarded (by the lock, or by the added module, which holds it), bare, or read-only; or
     unchecked, if it holds the lock and then takes for granted that no handoff took its session. The
     scope of a patched one is named, and what it has of the scope full. Without arguments the
-    livekit-agents of the environment that ctxlock runs in is read. Nothing is imported or changed,
-    and a file is read as it is: whether it is what was published is for `ctxlock build` to check.
+    livekit-agents of the environment that ctxlock runs in is read. Nothing is imported or changed.
 
-    Exit codes: 0 all guarded, 1 something bare or unchecked, 2 wrong usage, 3 cannot tell.
+    Where a dist-info folder stands beside it, the changed file and the added one are compared with
+    ctxlock.json in that: each that differs, is missing or is one too many is named. The other files
+    are upstream's; `ctxlock check` compares those as well, in a wheel.
+
+    Exit codes: 0 all guarded and as built, 1 something bare, unchecked or not as built, 2 wrong
+    usage, 3 cannot tell.
     """
     if sum(given is not None for given in (path, python, wheel)) > 1:
         raise typer.BadParameter("give one of PATH, --python and --wheel")
@@ -134,24 +138,36 @@ def audit(
         print(found.as_json())
     else:
         _print_audit(found)
-    raise typer.Exit(Exit.HARM if found.bare or found.unchecked else Exit.WELL)
+    raise typer.Exit(Exit.HARM if found.harmed else Exit.WELL)
 
 
 def _print_audit(found: Audit) -> None:
     if found.version is not None:
         out.print(f"livekit-agents {found.version}", highlight=False)
     out.print(found.file, style="dim", soft_wrap=True, highlight=False)
-    out.print(site_table(found.sites))
+    if found.not_understood is None:
+        out.print(site_table(found.sites))
+    else:
+        out.print(found.not_understood, soft_wrap=True, highlight=False, markup=False)
     if found.scope is not None:
-        parts = ", ".join(found.parts) or "the lock alone"
+        none = "the lock alone" if found.scope == "lock" else "the file has nothing of it"
+        parts = ", ".join(found.parts) or none
         out.print(f"Scope {found.scope}: {parts}.", highlight=False)
+        if found.compared and not found.differences:
+            out.print("As it was built, by its ctxlock.json.", highlight=False)
+        elif not found.compared and not found.differences:
+            out.print("Not compared: no dist-info folder with a ctxlock.json is beside it.")
+    for difference in found.differences:
+        out.print(f"{difference.path}: {difference.state}", style="red", soft_wrap=True)
+    if found.differences:
+        out.print("Not as it was built: remove what is one too many, and install it afresh.")
     if found.bare:
         out.print(f"{found.bare} bare: overlapping updates lose items there.", style="red")
     if found.unchecked:
         out.print(f"{found.unchecked} unchecked: fails if a handoff comes between.", style="red")
     if found.bare or found.unchecked:
         out.print("`pip install ./livekit-agents` in a clone of ctxlock patches it: its README.")
-    else:
+    elif not found.harmed:
         out.print("Every site that pushes is guarded.", style="green")
 
 

@@ -1,19 +1,18 @@
-"""Reads an `agent_activity.py` from where a user has it, and prints its sites."""
+"""Reads an `agent_activity.py` from where a user has it: its sites, and whether it is as built."""
 
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from rich.table import Table
 
+from .drift import Difference, Package, in_wheel, installed
 from .environment import inspect, interpreter_in
-from .errors import CtxlockError
+from .errors import CtxlockError, NotUnderstood
 from .release import Scope
 from .sites import Site, find_sites
 from .syntax import NOTICE, TARGET
@@ -33,8 +32,13 @@ class Audit:
         version: Its version, where it is known.
         file: The file that was read, as errors and output name it.
         sites: Its sites, in the order in which they stand.
-        scope: How it is patched; None if it is not, or not by this project.
+        scope: How it was patched, as its record says; without one, as the file shows. None if it
+            is not, or not by this project.
         parts: What it has of the scope `full`; nothing if it has another.
+        compared: Whether a record was there to compare the patched file and the added ones with.
+        differences: The files that are not as they were built.
+        not_understood: Why its sites are unknown; None if they are known. They are unknown only
+            beside differences.
     """
 
     version: str | None
@@ -42,6 +46,14 @@ class Audit:
     sites: tuple[Site, ...]
     scope: Scope | None
     parts: tuple[str, ...]
+    compared: bool
+    differences: tuple[Difference, ...]
+    not_understood: str | None
+
+    @property
+    def harmed(self) -> bool:
+        """Whether something is bare, unchecked, or not as it was built."""
+        return bool(self.bare or self.unchecked or self.differences)
 
     @property
     def bare(self) -> int:
@@ -63,6 +75,9 @@ class Audit:
                 "bare": self.bare,
                 "scope": self.scope,
                 "parts": list(self.parts),
+                "compared": self.compared,
+                "differences": [asdict(difference) for difference in self.differences],
+                "not_understood": self.not_understood,
                 "sites": [site.as_json() for site in self.sites],
             },
             indent=2,
@@ -74,7 +89,7 @@ def audit_path(path: Path) -> Audit:
     """Audits a file, or the folder (`site-packages`, say) that holds `livekit/agents`.
 
     Raises:
-        CtxlockError: There is no such file, or it is no Python file.
+        CtxlockError: There is no such file, it is no Python file, or its record cannot be read.
         NotUnderstood: It is none that the finder can follow.
     """
     if (interpreter := interpreter_in(path)) is not None:
@@ -84,44 +99,47 @@ def audit_path(path: Path) -> Audit:
     file = path / TARGET if path.is_dir() else path
     if file.suffix == ".whl":
         raise CtxlockError(f"{file} is a wheel; name it with --wheel.")
-    if not file.exists():
+    if file.suffix != ".py" and file.exists():
+        raise CtxlockError(f"{file} is no Python file; name an agent_activity.py.")
+    try:
+        source = file.read_bytes() if file.exists() else None
+    except OSError as e:
+        raise CtxlockError(f"{file} could not be read: {e.strerror}.") from None
+    whole = file.absolute()
+    in_its_place = whole.as_posix().endswith(f"/{TARGET}")
+    root = whole.parents[TARGET.count("/")] if in_its_place else None
+    if root is not None and path.is_dir():
+        root = path  # as the user named it
+    audit = _audit(None, file, source, None if root is None else installed(root))
+    if audit is None:
         raise CtxlockError(
             f"{file} is not there; name an agent_activity.py, a folder that holds livekit/agents, "
             "or an interpreter: --python EXE."
         )
-    if file.suffix != ".py":
-        raise CtxlockError(f"{file} is no Python file; name an agent_activity.py.")
-    try:
-        source = file.read_bytes()
-    except OSError as e:
-        raise CtxlockError(f"{file} could not be read: {e.strerror}.") from None
-    return _audit(None, str(file), source)
+    return audit
 
 
 def audit_wheel(path: Path) -> Audit:
     """Audits a livekit-agents wheel.
 
     Raises:
-        CtxlockError: It is no readable wheel of livekit-agents 1.0.0 or later.
+        CtxlockError: It is no readable wheel of livekit-agents 1.0.0 or later, or its record cannot
+            be read.
         NotUnderstood: Its file is none that the finder can follow.
     """
     try:
         name, version, _, _ = parse_wheel_filename(path.name)
-        with zipfile.ZipFile(path) as wheel:
-            source = wheel.read(TARGET)
     except InvalidWheelFilename:
         raise CtxlockError(f"{path} does not have the file name of a wheel.") from None
-    except OSError as e:
-        raise CtxlockError(f"{path} could not be read: {e.strerror}.") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError):
-        raise CtxlockError(f"{path} is no wheel: it is not a zip file, or damaged.") from None
-    except KeyError:
-        raise CtxlockError(
-            f"{path} holds no {TARGET}; a livekit-agents wheel of 1.0.0 or later is needed."
-        ) from None
     if name != "livekit-agents":
         raise CtxlockError(f"{path} is a wheel of {name}; one of livekit-agents is needed.")
-    return _audit(str(version), f"{path}/{TARGET}", source)
+    package = in_wheel(path)
+    audit = _audit(str(version), path / TARGET, package.read(TARGET), package)
+    if audit is None:
+        raise CtxlockError(
+            f"{path} holds no {TARGET}; a livekit-agents wheel of 1.0.0 or later is needed."
+        )
+    return audit
 
 
 def audit_python(python: str | None) -> Audit:
@@ -131,23 +149,55 @@ def audit_python(python: str | None) -> Audit:
         python: The interpreter, or its virtual environment; by default the one that runs this.
 
     Raises:
-        CtxlockError: It does not run, or has no livekit-agents.
+        CtxlockError: It does not run, has no livekit-agents, or one whose record cannot be read.
         NotUnderstood: The file it has is none that the finder can follow.
     """
     found = inspect(python)
+    # beside what is imported, which need not be where the metadata was found
+    package = installed(found.folder.parent.parent)
     file = found.folder / "voice" / "agent_activity.py"
-    if not file.is_file():
+    audit = _audit(found.version, file, package.read(TARGET), package)
+    if audit is None:
         raise CtxlockError(
             f"{found.python} has livekit-agents {found.version}, which is too old to hold the "
             "realtime sites; they came with 1.0.0."
         )
-    return _audit(found.version, str(file), file.read_bytes())
+    return audit
 
 
-def _audit(version: str | None, file: str, source: bytes) -> Audit:
-    sites, parts = find_sites(source, file), parts_of(source)
-    ours = NOTICE.encode() in source
-    return Audit(version, file, sites, "full" if parts else "lock" if ours else None, parts)
+def _audit(
+    version: str | None, file: Path, source: bytes | None, package: Package | None
+) -> Audit | None:
+    """The audit of `source`; None if that is missing, and no record says that it ought not to be.
+
+    A record with other hashes is reported whatever the file looks like by now.
+    """
+    record = None if package is None else package.record()
+    if source is None and record is None:
+        return None
+    text = source or b""
+    sites: tuple[Site, ...] = ()
+    parts: tuple[str, ...] = ()
+    not_understood = None
+    try:
+        sites = find_sites(text, str(file))
+        parts = parts_of(text)
+    except NotUnderstood as e:
+        not_understood = e
+    shown: Scope | None = "full" if parts else "lock" if NOTICE.encode() in text else None
+    differences = () if package is None else package.differences(record, shown is not None)
+    if not_understood is not None and not differences:
+        raise not_understood
+    return Audit(
+        version=version,
+        file=str(file),
+        sites=sites,
+        scope=shown if record is None else record.scope,
+        parts=parts,
+        compared=record is not None,
+        differences=differences,
+        not_understood=None if not_understood is None else str(not_understood),
+    )
 
 
 def site_table(sites: Sequence[Site]) -> Table:

@@ -12,19 +12,14 @@ from packaging.version import Version
 from . import PATCH_NUMBER
 from .errors import CtxlockError
 from .patch import patch_source
+from .provenance import FORMAT, PROVENANCE
 from .release import DEFAULT_SCOPE, Scope, overlay_version, warn_if_unverified
 from .sites import Site
 from .syntax import TARGET
 from .upstream import NAME, Upstream
 from .wheel import replace_version, wheel_filename, write_wheel
 
-__all__ = ["PROVENANCE", "Overlay", "build_overlay", "metadata_files"]
-
-PROVENANCE = "ctxlock.json"
-"""The record in the dist-info folder of what was changed."""
-
-FORMAT = 1
-"""Version of that record; raised when a key changes its meaning or goes."""
+__all__ = ["Overlay", "build_overlay", "metadata_files"]
 
 
 @dataclass(frozen=True)

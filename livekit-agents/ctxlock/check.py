@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from . import PATCH_NUMBER
-from .build import PROVENANCE, build_overlay
+from .build import build_overlay
 from .errors import CtxlockError
-from .release import Scope, parse, parse_scope
+from .provenance import Provenance, wheel_provenance
 from .upstream import NAME, Upstream
+from .wheel import read_entries
 
 __all__ = ["Checked", "check_wheel", "stock_release"]
 
@@ -37,31 +36,18 @@ def stock_release(wheel: Path) -> str:
     Raises:
         CtxlockError: It cannot be read, is damaged, is no patched wheel, or one of another patch.
     """
-    return _record(wheel)[0]
+    return str(_record(wheel).upstream)
 
 
-def _record(wheel: Path) -> tuple[str, Scope]:
-    """What `wheel` says it was made from, and in which scope."""
-    entries = _entries(wheel)
-    records = [text for name, text in entries if name.endswith(f".dist-info/{PROVENANCE}")]
-    if not records:
+def _record(wheel: Path) -> Provenance:
+    """What `wheel` says of itself, if this patch made it."""
+    record = wheel_provenance(wheel)
+    if record.patch != PATCH_NUMBER:
         raise CtxlockError(
-            f"{wheel} is a stock wheel, and a patched one is needed; `ctxlock build` makes one."
+            f"{wheel} was made by patch {record.patch}, and this is patch {PATCH_NUMBER}; check it "
+            "with the ctxlock that made it."
         )
-    try:
-        record = json.loads(records[0])
-        patch, upstream, scope = record["patch"], record["upstream"], record["scope"]
-    except (ValueError, KeyError, TypeError):
-        raise CtxlockError(
-            f"{wheel} has a {PROVENANCE} that does not say what it was made from; fetch it again."
-        ) from None
-    if patch != PATCH_NUMBER:
-        raise CtxlockError(
-            f"{wheel} was made by patch {patch!r}, and this is patch {PATCH_NUMBER}; check it with "
-            "the ctxlock that made it."
-        )
-    source = f"What {wheel.name} says it was made from"
-    return str(parse(upstream, source)), parse_scope(scope, source)
+    return record
 
 
 def check_wheel(wheel: Path, stock: Upstream, scratch: Path) -> Checked:
@@ -75,18 +61,18 @@ def check_wheel(wheel: Path, stock: Upstream, scratch: Path) -> Checked:
     Raises:
         CtxlockError: `stock` is another release, or one of the wheels could not be had.
     """
-    named, scope = _record(wheel)
-    if str(stock.version) != named:
+    record = _record(wheel)
+    if stock.version != record.upstream:
         raise CtxlockError(
-            f"{wheel} says it was made from {NAME} {named}, and the stock wheel is "
-            f"{stock.version}; give the one of {named}."
+            f"{wheel} says it was made from {NAME} {record.upstream}, and the stock wheel is "
+            f"{stock.version}; give the one of {record.upstream}."
         )
-    overlay = build_overlay(stock, scratch, scope)
+    overlay = build_overlay(stock, scratch, record.scope)
     return Checked(overlay.path.name, overlay.sha256, tuple(_differences(wheel, overlay.path)))
 
 
 def _differences(given: Path, expected: Path) -> list[str]:
-    found, wanted = _entries(given), _entries(expected)
+    found, wanted = read_entries(given), read_entries(expected)
     told = []
     if given.name != expected.name:
         told.append(f"The file is called {given.name}, and ought to be called {expected.name}.")
@@ -105,16 +91,3 @@ def _differences(given: Path, expected: Path) -> list[str]:
     if not told and given.read_bytes() != expected.read_bytes():
         told.append("The files in it are the same, and the archive around them is not.")
     return told
-
-
-def _entries(wheel: Path) -> list[tuple[str, bytes]]:
-    """The files in a wheel, the same name as often as it stands there."""
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            return [(entry.filename, archive.read(entry)) for entry in archive.infolist()]
-    except OSError as e:
-        raise CtxlockError(f"{wheel} could not be read: {e.strerror or e}.") from None
-    except Exception:  # zipfile lets through whatever its decompressors raise
-        raise CtxlockError(
-            f"{wheel} is no wheel: it is no zip file, or a damaged one; fetch it again."
-        ) from None

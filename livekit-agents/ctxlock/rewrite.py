@@ -19,12 +19,15 @@ from .syntax import CLASS, LOCK, NOTICE, PUSHES, SESSION, SNAPSHOT
 
 __all__ = ["guard"]
 
-_NOTICE = (NOTICE, f"# is read, pushed and acknowledged under {CLASS}.{LOCK}.")
+_NOTICE = (
+    NOTICE,
+    f"# is updated under {CLASS}.{LOCK}, from reading it to the end of the push.",
+)
 
 _BOM = "\ufeff"
 _CODING = re.compile(r"#.*?coding[:=]")
 
-_LOCK_COMMENT = "# held from reading the realtime context until its update is acknowledged"
+_LOCK_COMMENT = "# this activity holds it from reading the realtime context to the end of the push"
 
 _SESSION = m.Attribute(m.Name("self"), m.Name(SESSION))
 _LOCK = m.Attribute(m.Name("self"), m.Name(LOCK))

@@ -60,7 +60,7 @@ _LISTENS = f'"""Nothing is left to do here: {MODULE}.py listens to the session i
 
 _REMEDY = f"build with the scope lock: {HOW_TO_LOCK}."
 
-_COMMENT = "# one for each realtime session, also where a handoff has two activities share it"
+_COMMENT = "# this activity's way to the realtime context; those that share a session take turns"
 
 
 def route(guarded: str, filename: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from .errors import CtxlockError
 from .record import Record, Row, is_installers_own, parse_record
 from .release import OLDEST
 from .syntax import TARGET
+from .wheel import read_entries
 
 __all__ = ["NAME", "Upstream", "read_installed", "read_wheel"]
 
@@ -108,14 +108,8 @@ def read_wheel(path: Path) -> Upstream:
     Raises:
         CtxlockError: It is no such wheel, too old, patched already, or not what was published.
     """
-    try:
-        with zipfile.ZipFile(path) as wheel:
-            names = [name for name in wheel.namelist() if not name.endswith("/")]
-            content = {name: wheel.read(name) for name in names}
-    except OSError as e:
-        raise CtxlockError(f"{path} could not be read: {e.strerror or e}.") from None
-    except Exception:  # zipfile lets through whatever its decompressors raise
-        raise CtxlockError(f"{path} is no wheel: it is no zip file, or a damaged one.") from None
+    entries = read_entries(path)
+    names, content = [name for name, _ in entries], dict(entries)
     if len(names) > len(content):
         raise CtxlockError(f"{path} is no wheel: it holds a file of the same name twice.")
     folders = [name.partition("/")[0] for name in names if name.endswith(".dist-info/RECORD")]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
-import zlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from .build import PROVENANCE
 from .comparison import Comparison, Outcome, Races
 from .errors import CtxlockError
 from .installer import Installer
 from .runner import read_report, run_module
 
-__all__ = ["Step", "Unavailable", "compare", "overlay_base", "run_races"]
+__all__ = ["Step", "Unavailable", "compare", "run_races"]
 
 
 class Unavailable(CtxlockError):
@@ -49,30 +45,6 @@ def compare(release: str, wheel: Path, scratch: Path, step: Step) -> Comparison:
     with step("Running the races on that") as progress:
         patched = run_races("patched", python, scratch / "races", progress)
     return Comparison((stock, patched))
-
-
-def overlay_base(wheel: Path) -> str:
-    """The stock release that the overlay wheel `wheel` was made from, as its own record says.
-
-    Raises:
-        CtxlockError: It cannot be read, is damaged, or is no overlay wheel.
-    """
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            damaged = archive.testzip()
-            records = [n for n in archive.namelist() if n.endswith(f".dist-info/{PROVENANCE}")]
-            record = archive.read(records[0]) if records else b""
-    except OSError as e:
-        raise CtxlockError(f"{wheel} could not be read: {e.strerror or e}.") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError):
-        damaged, record = wheel.name, b""
-    if damaged is not None:
-        raise CtxlockError(f"{wheel} is no wheel, or a damaged one; build or fetch it again.")
-    if not record:
-        raise CtxlockError(
-            f"{wheel} is a stock wheel, and a patched one is needed; `ctxlock build` makes one."
-        )
-    return str(json.loads(record)["upstream"])
 
 
 def run_races(

@@ -81,10 +81,12 @@ def verify(
 
 
 def _compare(upstream: str | None, wheel: Path | None, scope: Scope, scratch: Path) -> Comparison:
-    from .verify import compare, overlay_base
+    from .verify import compare
 
     if wheel is not None:
-        release = overlay_base(wheel)
+        from .provenance import wheel_provenance
+
+        release = str(wheel_provenance(wheel).upstream)
     else:
         from .build import build_overlay
 

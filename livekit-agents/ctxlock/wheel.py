@@ -1,4 +1,4 @@
-"""Writes wheels that are the same to the byte whoever builds them; knows nothing of locks."""
+"""Reads wheels, and writes them the same to the byte whoever builds; knows nothing of locks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from packaging.version import Version
 
 from .errors import CtxlockError
 
-__all__ = ["check_writable", "replace_version", "wheel_filename", "write_atomically", "write_wheel"]
+__all__ = [
+    "check_writable",
+    "read_entries",
+    "replace_version",
+    "wheel_filename",
+    "write_atomically",
+    "write_wheel",
+]
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3
@@ -28,6 +35,27 @@ _MODE = 0o100644 << 16
 # They become part of a path.
 _TAG = re.compile(r"[A-Za-z0-9_.]+(-[A-Za-z0-9_.]+){2}")
 _BUILD = re.compile(r"[0-9][A-Za-z0-9_.]*")
+
+
+def read_entries(wheel: Path) -> list[tuple[str, bytes]]:
+    """The files in a wheel, the same name as often as it stands there.
+
+    Raises:
+        CtxlockError: It cannot be read, or is damaged.
+    """
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            return [
+                (entry.filename, archive.read(entry))
+                for entry in archive.infolist()
+                if not entry.is_dir()
+            ]
+    except OSError as e:
+        raise CtxlockError(f"{wheel} could not be read: {e.strerror or e}.") from None
+    except Exception:  # zipfile lets through whatever its decompressors raise
+        raise CtxlockError(
+            f"{wheel} is no wheel: it is no zip file, or a damaged one; build or fetch it again."
+        ) from None
 
 
 def write_wheel(folder: Path, filename: str, dist_info: str, files: Mapping[str, bytes]) -> Path:

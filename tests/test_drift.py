@@ -1,0 +1,274 @@
+"""What `ctxlock audit` says of a livekit-agents that is, and is not, as it was built."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli import run
+from packages import Files, contents, install, put, release, write_wheel
+
+from ctxlock.build import build_overlay
+from ctxlock.provenance import FORMAT, PROVENANCE
+from ctxlock.release import Scope
+from ctxlock.syntax import ADDED, NOTICE, TARGET
+from ctxlock.upstream import read_wheel
+
+posix = pytest.mark.skipif(os.name == "nt", reason="needs a shell script")
+
+
+@pytest.fixture(params=["lock", "full"])
+def scope(request: pytest.FixtureRequest) -> Scope:
+    chosen: Scope = request.param
+    return chosen
+
+
+@pytest.fixture
+def wheel(scope: Scope, tmp_path: Path) -> Path:
+    return patched(tmp_path, scope)
+
+
+@pytest.fixture
+def site(wheel: Path, tmp_path: Path) -> Path:
+    return unpack(wheel, tmp_path / "site-packages")
+
+
+def patched(folder: Path, scope: Scope) -> Path:
+    """A patched wheel."""
+    stock = write_wheel(folder / "livekit_agents-1.8.4-py3-none-any.whl", release())
+    return build_overlay(read_wheel(stock), folder / "dist", scope).path
+
+
+def unpack(wheel: Path, folder: Path) -> Path:
+    """Installs a wheel as pip does."""
+    files = {path: text for path, text in contents(wheel).items() if not path.endswith("/RECORD")}
+    return install(folder, files)
+
+
+def record_of(site: Path) -> Path:
+    (record,) = site.glob(f"*.dist-info/{PROVENANCE}")
+    return record
+
+
+def audited(
+    capsys: pytest.CaptureFixture[str], *where: str | Path
+) -> tuple[int, dict[str, str], str]:
+    """The exit code, the state of each file that differs, and what the text says."""
+    code = run("audit", *where)
+    text = capsys.readouterr().out
+    assert run("audit", "--json", *where) == code
+    report = json.loads(capsys.readouterr().out)
+    states = {entry["path"]: entry["state"] for entry in report["differences"]}
+    for path, state in states.items():
+        assert f"{path}: {state}\n" in text
+    assert ("Every site that pushes is guarded." in text) == (code == 0)
+    return code, states, text
+
+
+def test_as_built(
+    scope: Scope, wheel: Path, site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for where in ([site], ["--wheel", wheel], [site / TARGET]):
+        code, states, text = audited(capsys, *where)
+        assert (code, states) == (0, {})
+        assert f"Scope {scope}: " in text
+        assert "As it was built" in text
+    assert run("audit", "--json", site) == 0
+    assert json.loads(capsys.readouterr().out)["compared"] is True
+
+
+def gutted(files: Files) -> Files:
+    return {**files, ADDED: b""}
+
+
+def deleted(files: Files) -> Files:
+    return {path: text for path, text in files.items() if path != ADDED}
+
+
+def edited(files: Files) -> Files:
+    return {**files, TARGET: files[TARGET] + b"\n"}
+
+
+def unpatched(files: Files) -> Files:
+    """As after a tool that put the stock file back."""
+    return {**files, TARGET: release()[TARGET]}
+
+
+def emptied(files: Files) -> Files:
+    return {**files, TARGET: b""}
+
+
+def without_target(files: Files) -> Files:
+    return {path: text for path, text in files.items() if path != TARGET}
+
+
+def without_record(files: Files) -> Files:
+    return {path: text for path, text in files.items() if not path.endswith(PROVENANCE)}
+
+
+def without_notice(files: Files) -> Files:
+    return {**files, TARGET: files[TARGET].replace(NOTICE.encode(), b"#")}
+
+
+CHANGES: list[tuple[Scope, Callable[[Files], Files], dict[str, str]]] = [
+    ("full", gutted, {ADDED: "differs"}),
+    ("full", deleted, {ADDED: "missing"}),
+    ("lock", gutted, {ADDED: "one too many"}),
+    ("lock", edited, {TARGET: "differs"}),
+    ("full", edited, {TARGET: "differs"}),
+    ("lock", without_notice, {TARGET: "differs"}),
+    ("full", without_notice, {TARGET: "differs"}),
+    ("lock", unpatched, {TARGET: "differs"}),
+    ("full", unpatched, {TARGET: "differs"}),
+    ("full", emptied, {TARGET: "differs"}),
+    ("full", without_target, {TARGET: "missing"}),
+    ("full", lambda files: emptied(gutted(files)), {TARGET: "differs", ADDED: "differs"}),
+    ("lock", without_record, {"RECORD": "missing"}),
+    ("full", without_record, {"RECORD": "missing"}),
+]
+
+
+@pytest.mark.parametrize("how", ["folder", "wheel"])
+@pytest.mark.parametrize(("scope", "change", "expected"), CHANGES)
+def test_names_what_differs(
+    scope: Scope,
+    change: Callable[[Files], Files],
+    expected: dict[str, str],
+    how: str,
+    wheel: Path,
+    site: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    own = record_of(site).relative_to(site).as_posix()
+    files = change(contents(wheel))
+    if how == "wheel":
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for path, content in files.items():
+                archive.writestr(path, content)
+        where: list[str | Path] = ["--wheel", wheel]
+    else:
+        put(tmp_path / "other", files)
+        where = [tmp_path / "other"]
+    code, states, text = audited(capsys, *where)
+    assert code == 1
+    assert states == {own if path == "RECORD" else path: s for path, s in expected.items()}
+    assert "install it afresh" in text
+
+
+@posix
+@pytest.mark.parametrize("scope", ["full"], indirect=True)
+def test_of_an_interpreter(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # -S keeps this environment's packages out, PYTHONPATH brings the others in
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    assert audited(capsys, "--python", python)[:2] == (0, {})
+    (site / ADDED).write_bytes(b"")
+    assert audited(capsys, "--python", python)[:2] == (1, {ADDED: "differs"})
+    (site / TARGET).unlink()
+    expected = {ADDED: "differs", TARGET: "missing"}
+    assert audited(capsys, "--python", python)[:2] == (1, expected)
+
+
+def test_a_stock_install_with_a_stray_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site = install(tmp_path / "site", release())
+    code, states, text = audited(capsys, site)
+    assert (code, states) == (1, {})  # bare
+    assert "ompared" not in text
+    put(site, {ADDED: b""})
+    code, states, text = audited(capsys, site)
+    assert (code, states) == (1, {ADDED: "one too many"})
+    assert "remove what is one too many" in text
+
+
+def test_a_bare_file_is_not_compared(
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lone = tmp_path / "agent_activity.py"
+    lone.write_bytes((site / TARGET).read_bytes())
+    code, states, text = audited(capsys, lone)
+    assert (code, states) == (0, {})
+    assert "Not compared: no dist-info folder with a ctxlock.json is beside it." in text
+    assert run("audit", "--json", lone) == 0
+    assert json.loads(capsys.readouterr().out)["compared"] is False
+
+
+def test_a_folder_without_a_dist_info(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record_of(site).parent.rename(site / "elsewhere")
+    code, states, text = audited(capsys, site)
+    assert (code, states) == (0, {})
+    assert "Not compared" in text
+
+
+def test_a_file_in_its_place_is_compared(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (site / TARGET).write_bytes((site / TARGET).read_bytes() + b"\n")
+    assert audited(capsys, site / TARGET)[:2] == (1, {TARGET: "differs"})
+
+
+def test_more_than_one_dist_info(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (site / "Livekit.Agents-1.0.0.dist-info").mkdir()
+    (site / "livekit_plugins_openai-1.0.0.dist-info").mkdir()
+    assert run("audit", site) == 3
+    said = capsys.readouterr().err
+    assert f"{site} holds more than one dist-info folder of livekit-agents" in said
+    assert "Livekit.Agents-1.0.0.dist-info" in said
+    assert "openai" not in said
+    assert "remove them and install one release afresh." in said
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        pytest.param("{", "does not say what was patched", id="garbled"),
+        pytest.param("[]", "does not say what was patched", id="no object"),
+        pytest.param(
+            json.dumps({"format": FORMAT + 1}), "this ctxlock reads format 1; use", id="later"
+        ),
+    ],
+)
+def test_a_record_that_cannot_be_read(
+    content: str, said: str, site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = record_of(site)
+    record.write_text(content)
+    assert run("audit", site) == 3
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"ctxlock: {record} ")
+    assert said in printed
+
+
+@posix
+@pytest.mark.parametrize("path", [PROVENANCE, ADDED])
+def test_a_folder_in_the_place_of_a_file(
+    path: str, site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = record_of(site) if path == PROVENANCE else site / ADDED
+    file.unlink(missing_ok=True)
+    file.mkdir()
+    assert run("audit", site) == 3
+    assert f"{file} could not be read: Is a directory; it ought to" in capsys.readouterr().err
+
+
+def test_a_file_twice_in_a_wheel(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with zipfile.ZipFile(wheel, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr(TARGET, b"")
+    assert run("audit", "--wheel", wheel) == 3
+    assert "holds a file of the same name twice" in capsys.readouterr().err
+
+
+def test_fits_a_terminal(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(site, {TARGET: b"", ADDED: b""})
+    assert run("audit", site) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 80 or str(site) in line for line in lines)
