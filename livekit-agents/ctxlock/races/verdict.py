@@ -37,6 +37,7 @@ def check(
     gone: Sequence[str] = (),
     local: llm.ChatContext | None = None,
     ordered: bool = True,
+    disorder: Sequence[str] = (),
 ) -> None:
     """Compares what the model sees with what it should.
 
@@ -46,6 +47,7 @@ def check(
         gone: Ids of items that must not.
         local: The agent's context; both sides must then hold the same items.
         ordered: Whether they must also agree on the order.
+        disorder: What did not stay in the order that was asked for.
 
     Raises:
         LostUpdate: If the conversation is not as it should be.
@@ -66,6 +68,7 @@ def check(
         problems.append("the engine's mirror is not what the server has")
     if local is not None:
         problems += _disagreements(own, remote, ordered=ordered, told=[*lost, *back])
+    problems += disorder
     if problems:
         raise LostUpdate("\n".join([f"{'; '.join(problems)}.", *_story(realtime)]))
 

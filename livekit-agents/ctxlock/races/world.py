@@ -18,7 +18,7 @@ from .disturbances import Step, disturbances_of
 from .fake_realtime import FakeRealtimeSession
 from .happenings import Interruption
 from .harness import GatedTool, Harness, running
-from .operation import Effect, Operation, names_of
+from .operation import Effect, Operation, label_items, names_of
 from .progress import OwnedPush, Progress, on_behalf_of, owner
 from .push import Push
 from .scenario import agent_with, note
@@ -76,6 +76,7 @@ class World:
             operation = progress.operation
             on_behalf_of(operation.name, self._loop.complete, operation.prepare(self.talk))
         self.initial = list(self.realtime.server.items)
+        self.talk.look(label_items)
         self.realtime.engine.new_push = self._hold
         self.realtime.instructions_gate.clear()
         self.realtime.instructions_entered.clear()
@@ -135,6 +136,7 @@ class World:
         for progress in self.progress:
             if progress.began is not None and progress.ended is None and self._is_over(progress):
                 progress.ended = self._step
+        self.talk.look(label_items)
 
     @property
     def realtime(self) -> FakeRealtimeSession:
@@ -174,6 +176,9 @@ class World:
             if not any(other.overlaps_handoff(progress) for other in self.progress):
                 raise
             progress.refused, progress.ended = True, self._step
+        for earlier in self.progress:
+            if earlier.ended is not None and earlier.as_event().precedes(progress.as_event()):
+                self.talk.order.ask(earlier.effect.adds, progress.effect.adds)
 
     def _go_on(self, progress: Progress, step: Step) -> None:
         effect = on_behalf_of(progress.operation.name, step)
