@@ -13,7 +13,17 @@ from livekit.agents import llm
 from .push import Push
 from .server import ServerConversation
 
-__all__ = ["Message", "Model", "Realtime", "Response", "Traffic", "backend", "idle", "over", "witnesses"]
+__all__ = [
+    "Message",
+    "Model",
+    "Realtime",
+    "Response",
+    "Traffic",
+    "backend",
+    "idle",
+    "over",
+    "witnesses",
+]
 
 _SPINS = 500
 

@@ -54,7 +54,10 @@ class Harness:
 
     Attributes:
         order: The orders that replacements and handoffs asked for, and what was seen of them.
+        name: Names the items there.
     """
+
+    name: Callable[[Sequence[Any]], list[str]] = staticmethod(name_items)
 
     def __init__(self, session: AgentSession[Any], model: Model) -> None:
         self.session = session
@@ -102,7 +105,7 @@ class Harness:
         """Another agent takes over."""
         note("acts", text="a handoff to another agent begins")
         self.look()
-        self.order.ask(*_each_id(agent.chat_ctx))
+        self.order.ask(*_each_id(agent.chat_ctx), whole=True)
         self.session.update_agent(agent)
 
     def replace(
@@ -117,7 +120,7 @@ class Harness:
         does += [f"leaves out {name}" for name in without]
         note("acts", text=f"agent.update_chat_ctx {', '.join(does)}")
         self.look()
-        self.order.ask(*_each_id(chat_ctx))
+        self.order.ask(*_each_id(chat_ctx), whole=True)
         return self.start(update_chat_ctx(activity, chat_ctx))
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -126,16 +129,12 @@ class Harness:
         self._tasks.append(task)
         return task
 
-    def look(self, name: Callable[[Sequence[Any]], list[str]] = name_items) -> None:
-        """Notes in which order the agent and the model hold their items now; `idle` calls it, too.
-
-        Args:
-            name: Names the items.
-        """
+    def look(self) -> None:
+        """Notes in which order the agent and the model hold their items; `idle` calls it, too."""
         if self.activity is not None and self.model.sessions:
             own, remote = conversation_items(self.local), self.realtime.server.items
-            self.order.see(AGENT, [item.id for item in own], name(own))
-            self.order.see(MODEL, [item.id for item in remote], name(remote))
+            self.order.see(AGENT, [item.id for item in own], self.name(own))
+            self.order.see(MODEL, [item.id for item in remote], self.name(remote))
 
     async def call(self, *tools: GatedTool) -> list[str]:
         """The model calls these tools in a response of its own; returns the call ids.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 __all__ = ["AGENT", "MODEL", "Asked", "OrderLog", "Seen"]
 
@@ -27,10 +28,13 @@ class Asked:
         moves: Whether it was asked for on purpose, whatever was asked for before. If not, the
             caller had copied what the agent held, so that where both differ the earlier one holds:
             a mistake that was copied was not asked for.
+        whole: Whether it is all that is wanted. What the agent held and this leaves out loses its
+            place, and has another if it is asked for again.
     """
 
     groups: tuple[tuple[str, ...], ...]
     moves: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,11 +61,10 @@ class OrderLog:
     entries: list[Asked | Seen] = field(default_factory=list)
     _last: dict[str, Seen] = field(default_factory=dict)
 
-    def ask(self, *groups: Iterable[str], moves: bool = False) -> None:
+    def ask(self, *groups: Iterable[str], moves: bool = False, whole: bool = False) -> None:
         """Notes that items were asked for in this order; the arguments are those of `Asked`."""
         given = tuple(filter(None, (tuple(group) for group in groups)))
-        if len(given) > 1:
-            self.entries.append(Asked(given, moves))
+        self.entries.append(Asked(given, moves, whole))
 
     def see(self, side: str, ids: Iterable[str], names: Iterable[str]) -> None:
         """Notes what a side holds."""
@@ -95,7 +98,7 @@ class _Reading:
             if name in excused:
                 out.add(item_id)
         self._excused = out
-        self._asked: list[tuple[Mapping[str, int], bool]] = []
+        self._asked: list[tuple[dict[str, int], bool]] = []
         # by side: what stood the other way round when it was asked for, and has not come to pass
         self._to_come: dict[str, set[Pair]] = {AGENT: set(), MODEL: set()}
         self._held: dict[str, list[str]] = {AGENT: [], MODEL: []}
@@ -119,6 +122,10 @@ class _Reading:
             for key in group
             for item_id in [key, *self._ids.get(key, [])]
         }
+        left_out = set(self._held[AGENT]) - set(ranks) if asked.whole else set()
+        for earlier, _ in self._asked:
+            for item_id in left_out:
+                earlier.pop(item_id, None)
         self._asked.append((ranks, asked.moves))
         for side, held in self._held.items():
             self._to_come[side] |= {(x, y) for y, x in _inverted(held, ranks)}
@@ -143,7 +150,9 @@ class _Reading:
         """What a side holds in another order than was asked for."""
         for number, (ranks, _) in enumerate(self._asked):
             for first, second in _inverted(self._held[side], ranks):
-                if (second, first) not in self._to_come[side] and self._holds(number, second, first):
+                if (second, first) not in self._to_come[side] and self._holds(
+                    number, second, first
+                ):
                     names = self._names[first], self._names[second]
                     yield f"{names[0]} before {names[1]}, asked for the other way round"
 
@@ -162,7 +171,7 @@ def _before(ranks: Mapping[str, int], first: str, second: str) -> bool:
 def _inverted(items: Sequence[str], ranks: Mapping[str, int]) -> Iterator[Pair]:
     """The pairs, first and second, that stand the other way round than their ranks do."""
     ranked = [item for item in items if item in ranks]
-    if all(ranks[one] <= ranks[other] for one, other in zip(ranked, ranked[1:], strict=False)):
+    if all(ranks[one] <= ranks[other] for one, other in pairwise(ranked)):
         return
     for at, first in enumerate(ranked):
         for second in ranked[at + 1 :]:

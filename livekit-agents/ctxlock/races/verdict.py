@@ -11,11 +11,15 @@ from .engine import conversation_items
 from .names import name_items
 from .trace import note
 
-__all__ = ["HandoffCrash", "LostUpdate", "NotAtRest", "check", "name_items"]
+__all__ = ["HandoffCrash", "LostUpdate", "NotAtRest", "OutOfOrder", "check", "name_items"]
 
 
 class LostUpdate(AssertionError):
     """An item was lost or came back, or the two sides no longer agree on what there is."""
+
+
+class OutOfOrder(LostUpdate):
+    """Nothing is lost, but what the application put in an order did not stay in it."""
 
 
 class HandoffCrash(AssertionError):
@@ -51,6 +55,7 @@ def check(
 
     Raises:
         LostUpdate: If the conversation is not as it should be.
+        OutOfOrder: If nothing else is wrong with it.
     """
     remote = realtime.server.items
     names = name_items(remote)
@@ -68,9 +73,10 @@ def check(
         problems.append("the engine's mirror is not what the server has")
     if local is not None:
         problems += _disagreements(own, remote, ordered=ordered, told=[*lost, *back])
+    kind = LostUpdate if problems else OutOfOrder
     problems += disorder
     if problems:
-        raise LostUpdate("\n".join([f"{'; '.join(problems)}.", *_story(realtime)]))
+        raise kind("\n".join([f"{'; '.join(problems)}.", *_story(realtime)]))
 
 
 def _disagreements(

@@ -72,11 +72,12 @@ class World:
         """Starts the session, and prepares the operations; nothing is held back yet."""
         self._running = self._loop.create_task(self._run())
         self.talk = self._loop.complete(self._ready)
+        self.talk.name = label_items
         for progress in sorted(self.progress, key=lambda p: p.operation.phase):
             operation = progress.operation
             on_behalf_of(operation.name, self._loop.complete, operation.prepare(self.talk))
         self.initial = list(self.realtime.server.items)
-        self.talk.look(label_items)
+        self.talk.look()
         self.realtime.engine.new_push = self._hold
         self.realtime.instructions_gate.clear()
         self.realtime.instructions_entered.clear()
@@ -136,7 +137,7 @@ class World:
         for progress in self.progress:
             if progress.began is not None and progress.ended is None and self._is_over(progress):
                 progress.ended = self._step
-        self.talk.look(label_items)
+        self.talk.look()
 
     @property
     def realtime(self) -> FakeRealtimeSession:
