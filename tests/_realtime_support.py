@@ -26,7 +26,7 @@ from ctxlock.races.releases import (
     installed,
     is_patched,
 )
-from ctxlock.races.verdict import LostUpdate
+from ctxlock.races.verdict import LostUpdate, OutOfOrder
 
 BEYOND_THE_LOCK = "1.3.0" if has_full_scope() else "1.8.8"
 """The oldest release on which the harms that only the scope `full` ends are shown, or their end."""
@@ -48,6 +48,13 @@ RECORDS_CALLS_AGAIN = "1.8.0"
 
 RESENDS = "1.8.5"
 """From then on the engine sends again what a lost connection never confirmed."""
+
+SCRAMBLES = has_full_scope()
+"""Whether the release moves what the agent has: the scope `full` does, until it is built anew.
+
+Then the tests of `scrambled_by_full` pass, which fails them, and this is to be False: till then
+every other test that it hits is expected to fail, once all else that it asks for is found to hold.
+"""
 
 WATCHDOG = 60.0
 """A guard against hanging, nothing else: each test takes a fraction of a second."""
@@ -82,6 +89,12 @@ def closed_by_full(
     return pytest.mark.xfail(
         open_here and not has_full_scope(), raises=raises, strict=True, reason=reason
     )
+
+
+scrambled_by_full = pytest.mark.xfail(
+    SCRAMBLES, raises=AssertionError, strict=True, reason="the scope `full` moves what is half sent"
+)
+"""On a test of the order that the application asked for."""
 
 
 def needs(*since: str, before: str | None = None) -> pytest.MarkDecorator:
@@ -160,7 +173,12 @@ def _strict(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[Non
     @functools.wraps(test)
     async def run(*args: Any, **kwargs: Any) -> None:
         with _complaints() as complaints:
-            await asyncio.wait_for(test(*args, **kwargs), WATCHDOG)
+            try:
+                await asyncio.wait_for(test(*args, **kwargs), WATCHDOG)
+            except OutOfOrder:
+                if SCRAMBLES:
+                    pytest.xfail("the scope `full` moves what the agent has")
+                raise
             gc.collect()  # a task's unretrieved exception is reported when the task goes
             await asyncio.sleep(0)
         assert not complaints, f"the event loop complained: {complaints}"

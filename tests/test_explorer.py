@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from _realtime_support import VERSION, fails_on_stock, needs
+from _realtime_support import SCRAMBLES, VERSION, fails_on_stock, needs, scrambled_by_full
 
 from ctxlock.races.explorer import replay, run_schedule
 from ctxlock.races.kinds import kinds_of
 from ctxlock.races.limits import DROPPED_TURN, FAILED_REPLACEMENT, LATE_ARRIVAL
-from ctxlock.races.operations import KINDS
+from ctxlock.races.operations import KINDS, SEVERAL
 from ctxlock.races.releases import has_full_scope, is_patched
 from ctxlock.races.search import Choose, follow
 from ctxlock.races.survey import Group, plan, tally
@@ -26,7 +26,8 @@ patched_only = pytest.mark.skipif(not is_patched(VERSION), reason="only the patc
 def test_one_operation_alone(kind: str) -> None:
     # a handoff's instructions are acknowledged first; there is nothing else to choose
     found = tally(Group((kind,), 0))
-    assert (found.schedules, found.violations, found.limits) == (1, 0, {})
+    scrambled = SCRAMBLES and kind in [several.kind for several in SEVERAL]
+    assert (found.schedules, found.violations, found.limits) == (1, int(scrambled), {})
 
 
 @pytest.mark.parametrize("first", ONE_STEP)
@@ -37,11 +38,19 @@ def test_two_operations_of_one_acknowledgement_each(first: str, second: str) -> 
 
 
 @patched_only
+@scrambled_by_full
 def test_three_operations_of_one_acknowledgement_each() -> None:
     # 6 orders of starting; of a a b b c c in that order, with starts before their own
     # acknowledgements and acknowledgements in order, there are 5 (Catalan)
     found = tally(Group(("text turn", "adding replacement", "deleting replacement"), 0))
     assert (found.schedules, found.violations) == (30, 0)
+
+
+def test_three_items_are_acknowledged_one_by_one() -> None:
+    # beside a text turn: one before the other or the other way round, or the one that comes second
+    # asked for before the first, second or third acknowledgement, or the only one
+    found = tally(Group(("text turn", "replacement adding three"), 0))
+    assert found.schedules == 6
 
 
 def test_the_budget_is_told() -> None:
@@ -58,12 +67,24 @@ def test_the_plan_has_every_pair_and_triple() -> None:
     assert {group.disturbances for group in pairs} == {1}
 
 
+def test_updates_of_several_items_are_in_pairs_of_which_few_are_disturbed() -> None:
+    several = {kind.kind for kind in SEVERAL}
+    groups = [group for group in plan(KINDS + SEVERAL, 3) if several & set(group.kinds)]
+    assert len(groups) == 42  # 12 kinds and 8 make 78 and 36 pairs
+    disturbed = [group.kinds for group in groups if group.disturbances]
+    assert disturbed == [
+        (kind, "replacement adding three")
+        for kind in ("text turn", "tool output", "adding replacement")
+    ]
+
+
 @fails_on_stock(before="1.8.9", raises=AssertionError)
 def test_stale_snapshot_is_caught() -> None:
     replay("tool output", "text turn", choices=["start tool output 1", "start text turn 2"])
 
 
 @needs("1.5.3")
+@scrambled_by_full
 @fails_on_stock(since="1.5.3", raises=AssertionError)
 def test_replacement_during_a_session_start_is_caught() -> None:
     choices = ["start session start 2", "start adding replacement 1"]
@@ -71,6 +92,7 @@ def test_replacement_during_a_session_start_is_caught() -> None:
 
 
 @patched_only
+@scrambled_by_full
 @pytest.mark.parametrize(
     "kinds", [("text turn", "adding replacement"), ("spoken message", "tool output")]
 )
@@ -128,7 +150,9 @@ def test_failed_replacement_is_a_known_limit() -> None:
 )
 def test_no_more_comes_to_a_known_limit_than_is_known(group: Group, at_limits: int) -> None:
     found = tally(group)
-    assert (found.violations, sum(found.as_json()["limits"].values())) == (0, at_limits)
+    # the scope `full` moves what the agent has, in schedules that are at no limit
+    assert (found.violations == 0) != SCRAMBLES
+    assert sum(found.limits.values()) == at_limits
 
 
 @pytest.mark.parametrize("seed", ["0", "1"])

@@ -13,7 +13,17 @@ from livekit.agents import llm
 from .push import Push
 from .server import ServerConversation
 
-__all__ = ["Message", "Model", "Realtime", "Response", "Traffic", "backend", "idle", "over"]
+__all__ = [
+    "Message",
+    "Model",
+    "Realtime",
+    "Response",
+    "Traffic",
+    "backend",
+    "idle",
+    "over",
+    "witnesses",
+]
 
 _SPINS = 500
 
@@ -124,6 +134,10 @@ traffic: ContextVar[Traffic | None] = ContextVar("traffic", default=None)
 """What `idle` waits for besides the loop."""
 
 
+witnesses: ContextVar[tuple[Callable[[], None], ...]] = ContextVar("witnesses", default=())
+"""What looks at the sessions that run here whenever nothing is left to do, once for each."""
+
+
 @contextmanager
 def over(chosen: Backend) -> Iterator[None]:
     """Runs the races in its block with another backend."""
@@ -153,3 +167,5 @@ async def idle() -> None:
                 await under_way.wait()
             if quiet == 3 or not under_way.settled:
                 quiet = spins = 0
+    for look in witnesses.get():
+        look()

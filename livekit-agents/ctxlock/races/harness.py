@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, cast
 from livekit import agents
 from livekit.agents import Agent, llm
 
-from .backend import Model, Realtime, Response, backend, idle
+from .backend import Model, Realtime, Response, backend, idle, witnesses
+from .engine import conversation_items
 from .fake_realtime import FakeRealtimeModel
 from .gated_tool import GatedTool
 from .names import name_items
+from .order import AGENT, MODEL, OrderLog
 from .trace import current, note
 from .verdict import NotAtRest, check
 
@@ -48,11 +50,19 @@ def lock_of(activity: Any) -> asyncio.Lock | None:
 
 
 class Harness:
-    """A running session, with one method for each thing that can happen to it."""
+    """A running session, with one method for each thing that can happen to it.
+
+    Attributes:
+        order: The orders that replacements and handoffs asked for, and what was seen of them.
+        name: Names the items there.
+    """
+
+    name: Callable[[Sequence[Any]], list[str]] = staticmethod(name_items)
 
     def __init__(self, session: AgentSession[Any], model: Model) -> None:
         self.session = session
         self.model = model
+        self.order = OrderLog()
         self._tasks: list[asyncio.Task[Any]] = []
         self._tools: list[GatedTool] = []
 
@@ -94,6 +104,8 @@ class Harness:
     def hand_off(self, agent: Agent) -> None:
         """Another agent takes over."""
         note("acts", text="a handoff to another agent begins")
+        self.look()
+        self.order.ask(*_each_id(agent.chat_ctx), whole=True)
         self.session.update_agent(agent)
 
     def replace(
@@ -107,6 +119,8 @@ class Harness:
         does = [f"adds {name}" for name in name_items(added)]
         does += [f"leaves out {name}" for name in without]
         note("acts", text=f"agent.update_chat_ctx {', '.join(does)}")
+        self.look()
+        self.order.ask(*_each_id(chat_ctx), whole=True)
         return self.start(update_chat_ctx(activity, chat_ctx))
 
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -114,6 +128,13 @@ class Harness:
         task = asyncio.create_task(work)
         self._tasks.append(task)
         return task
+
+    def look(self) -> None:
+        """Notes in which order the agent and the model hold their items; `idle` calls it, too."""
+        if self.activity is not None and self.model.sessions:
+            own, remote = conversation_items(self.local), self.realtime.server.items
+            self.order.see(AGENT, [item.id for item in own], self.name(own))
+            self.order.see(MODEL, [item.id for item in remote], self.name(remote))
 
     async def call(self, *tools: GatedTool) -> list[str]:
         """The model calls these tools in a response of its own; returns the call ids.
@@ -166,6 +187,9 @@ class Harness:
     async def expect(self, *kept: str, gone: Sequence[str] = (), ordered: bool = True) -> None:
         """Checks that the model sees what it should and the agent the same, and that all is done.
 
+        And that what the application put in an order stayed in it, on both sides, whenever the
+        loop was idle.
+
         Args:
             kept: Names of items that must be there.
             gone: Ids of items that must not.
@@ -176,7 +200,9 @@ class Harness:
             NotAtRest: If the lock is held though nothing is left to do.
         """
         await idle()
-        check(self.realtime, kept=kept, gone=gone, local=self.local, ordered=ordered)
+        disorder = self.order.problems()
+        local, realtime = self.local, self.realtime
+        check(realtime, kept=kept, gone=gone, local=local, ordered=ordered, disorder=disorder)
         if self.lock is not None and self.lock.locked():
             raise NotAtRest("The lock is still held.")
 
@@ -193,6 +219,10 @@ class Harness:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.session.aclose()
+
+
+def _each_id(chat_ctx: llm.ChatContext) -> list[list[str]]:
+    return [[item.id] for item in conversation_items(chat_ctx)]
 
 
 def _session(model: Model) -> AgentSession[Any]:
@@ -221,11 +251,14 @@ async def running(agent: Agent, *, model: Model | None = None) -> AsyncIterator[
             chosen = backend.get()
             model = await stack.enter_async_context(chosen()) if chosen else FakeRealtimeModel()
         harness = Harness(_session(model), model)
+        others = witnesses.get()
+        witnesses.set((*others, harness.look))
         try:
             await harness.session.start(agent)
             await idle()
             yield harness
         finally:
+            witnesses.set(others)
             await harness.close()
     await idle()
     if left := asyncio.all_tasks() - before:

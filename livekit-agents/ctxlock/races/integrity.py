@@ -47,7 +47,8 @@ TYPED = "5 typed message on one side only"
 FROZEN = "6 frozen"
 RECONNECTION = "7 lost at a reconnection"
 ORDER = "8 in another order"
-OTHER = "9 other"
+ASKED_ORDER = "9 not in the order asked for"
+OTHER = "10 other"
 KINDS_OF_PROBLEMS = (
     SERVER_ITEM,
     ARRIVED,
@@ -57,6 +58,7 @@ KINDS_OF_PROBLEMS = (
     FROZEN,
     RECONNECTION,
     ORDER,
+    ASKED_ORDER,
     OTHER,
 )
 
@@ -128,6 +130,8 @@ def judge_integrity(
     if [n for n in local if n in placed] != [n for n in remote if n in placed]:
         order = ", ".join(name for name in local if name in placed)
         found.append(Problem(ORDER, f"the agent's order is another: {order}"))
+    disorder = world.talk.order.problems(beyond | unordered)
+    found += [Problem(ASKED_ORDER, text) for text in disorder]
     if [item.id for item in world.realtime.chat_ctx.items] != [i.id for i in remote_items]:
         found.append(Problem(OTHER, "the client's mirror is not what the server has"))
     return found

@@ -53,6 +53,7 @@ def judge(world: World, beyond: State = frozenset(), unordered: State = frozense
     problems = History(frozenset(name_items(world.initial)), events).explain(remote, excused)
     problems += [f"the agent has {name} twice" for name in sorted(repeated(local))]
     problems += _disagreements(local, remote, excused, unordered, events)
+    problems += world.talk.order.problems(beyond | unordered)
     if [item.id for item in world.talk.realtime.chat_ctx.items] != [i.id for i in remote_items]:
         problems.append("the client's mirror is not what the server has")
     return problems

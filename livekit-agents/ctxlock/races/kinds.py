@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from .happenings import HAPPENINGS
 from .operation import Operation
-from .operations import KINDS
+from .operations import KINDS, SEVERAL
 from .releases import installed
 
 __all__ = ["kinds_of", "make_operations"]
@@ -19,11 +19,11 @@ def kinds_of(version: str | None = None, *, integrity: bool = False) -> list[typ
         version: The release; by default the installed one.
         integrity: Whether to include what is no update.
     """
-    kinds = KINDS + HAPPENINGS if integrity else KINDS
+    kinds = KINDS + SEVERAL + (HAPPENINGS if integrity else ())
     return [kind for kind in kinds if (version or installed()) in kind.applies]
 
 
 def make_operations(kinds: Sequence[str]) -> list[Operation]:
     """Makes one operation for each name of a kind, numbered from 1."""
-    by_name = {kind.kind: kind for kind in KINDS + HAPPENINGS}
+    by_name = {kind.kind: kind for kind in KINDS + SEVERAL + HAPPENINGS}
     return [by_name[kind](number) for number, kind in enumerate(kinds, 1)]

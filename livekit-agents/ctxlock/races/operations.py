@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from livekit.agents import Agent
 
 from .harness import GatedTool, Harness, local_context
+from .names import name_items
 from .operation import Effect, Operation, names_of
 from .releases import Releases
 from .scenario import note
 
-__all__ = ["KINDS"]
+__all__ = ["KINDS", "SEVERAL"]
 
 
 class TextTurn(Operation):
@@ -32,18 +33,23 @@ class ToolOutput(Operation):
 
     kind = "tool output"
     phase = 2
+    letters: ClassVar[str] = ""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
-        self.tools = [GatedTool(f"tool_{number}")]
+        self.tools = [GatedTool(f"tool_{number}{letter}") for letter in self.letters or [""]]
 
     async def prepare(self, talk: Harness) -> None:
         await talk.call(*self.tools)
 
     def start(self, talk: Harness, tools: Sequence[GatedTool]) -> Effect:
-        [tool] = self.tools
-        tool.finish()
-        return Effect(adds=frozenset([f"function_call_output of {tool.name}"]))
+        # the last that was called is the first to return
+        outputs = []
+        for tool in reversed(self.tools):
+            tool.finish()
+            outputs.append(f"function_call_output of {tool.name}")
+        talk.order.ask(*([output] for output in outputs))
+        return Effect(adds=frozenset(outputs))
 
 
 class InterruptedToolOutput(ToolOutput):
@@ -57,16 +63,40 @@ class InterruptedToolOutput(ToolOutput):
         await talk.call_and_interrupt(*self.tools)
 
 
+class ToolOutputs(ToolOutput):
+    """Two tools of one response finish, the second before the first."""
+
+    kind = "two tool outputs"
+    letters = "ab"
+
+
+class InterruptedToolOutputs(InterruptedToolOutput):
+    """The same, and the response was interrupted."""
+
+    kind = "two interrupted outputs"
+    letters = "ab"
+
+
 class AddingReplacement(Operation):
     """The application replaces the context by what the agent has and one message more."""
 
     kind = "adding replacement"
+    letters: ClassVar[str] = ""
 
     def start(self, talk: Harness, tools: Sequence[GatedTool]) -> Effect:
-        added = note(f"note {self.number}")
-        captured = names_of(talk.local) | {added_name := f'user "note {self.number}"'}
-        talk.replace(added)
-        return Effect(adds=frozenset([added_name]), captured=captured)
+        # the last one was made first, so that nothing can be known by their times
+        added = [note(f"note {self.number}{letter}") for letter in self.letters[::-1] or [""]][::-1]
+        names = frozenset(name_items(added))
+        captured = names_of(talk.local) | names
+        talk.replace(*added)
+        return Effect(adds=names, captured=captured)
+
+
+class AddingThree(AddingReplacement):
+    """The application replaces the context by what the agent has and three messages more."""
+
+    kind = "replacement adding three"
+    letters = "abc"
 
 
 class DeletingReplacement(Operation):
@@ -124,6 +154,7 @@ class SessionStart(Operation):
     kind = "session start"
     applies = Releases("1.5.3")
     cancellable = False
+    letters: ClassVar[str] = ""
 
     def toolsets(self) -> list[Any]:
         """What the new agent sets up before it takes the session over."""
@@ -131,21 +162,28 @@ class SessionStart(Operation):
 
     def start(self, talk: Harness, tools: Sequence[GatedTool]) -> Effect:
         chat_ctx = local_context(talk.activity)
-        chat_ctx.items.append(note(f"handed over {self.number}"))
+        handed = [note(f"handed over {self.number}{letter}") for letter in self.letters or [""]]
+        chat_ctx.items.extend(handed)
         agent = Agent(
             instructions="Answer at length.",
             tools=[*(t.tool for t in tools), *self.toolsets()],
             chat_ctx=chat_ctx,
         )
-        talk.session.update_agent(agent)
+        talk.hand_off(agent)
         self._handoff = talk.session._update_activity_atask
-        added = frozenset([f'user "handed over {self.number}"'])
-        return Effect(adds=added, captured=names_of(agent.chat_ctx))
+        return Effect(adds=frozenset(name_items(handed)), captured=names_of(agent.chat_ctx))
 
     def over(self, tasks: Iterable[asyncio.Task[Any]]) -> bool:
         # what it starts on the new agent's behalf goes on
         assert self._handoff is not None
         return self._handoff.done()
+
+
+class SessionStartWithTwo(SessionStart):
+    """A handoff with the history and two notes."""
+
+    kind = "session start with two"
+    letters = "ab"
 
 
 KINDS: tuple[type[Operation], ...] = (
@@ -158,4 +196,12 @@ KINDS: tuple[type[Operation], ...] = (
     SpokenMessage,
     SessionStart,
 )
-"""The updates, in the order in which tables show them."""
+"""The updates of one item, in the order in which tables show them."""
+
+SEVERAL: tuple[type[Operation], ...] = (
+    ToolOutputs,
+    InterruptedToolOutputs,
+    AddingThree,
+    SessionStartWithTwo,
+)
+"""Updates of several items that the application put in an order, in the order of the tables."""

@@ -12,7 +12,14 @@ from typing import Any
 from .explorer import Outcome, run_schedule
 from .happenings import HAPPENINGS
 from .operation import Operation
-from .operations import SessionStart
+from .operations import (
+    SEVERAL,
+    AddingReplacement,
+    AddingThree,
+    SessionStart,
+    TextTurn,
+    ToolOutput,
+)
 from .search import Choose, Execution, explore, follow
 
 __all__ = ["Group", "Tally", "plan", "tally", "warm_up"]
@@ -75,6 +82,9 @@ class Tally:
 def plan(kinds: Sequence[type[Operation]], depth: int, *, integrity: bool = False) -> list[Group]:
     """The groups to explore: pairs with every disturbance, then larger ones undisturbed.
 
+    Updates of several items have many points at which to be disturbed: that happens to few pairs of
+    them, and larger groups have none.
+
     Args:
         kinds: What there is to overlap.
         depth: How many operations the largest groups have.
@@ -86,12 +96,19 @@ def plan(kinds: Sequence[type[Operation]], depth: int, *, integrity: bool = Fals
         for size in range(2, depth + 1)
         for group in itertools.combinations_with_replacement(kinds, size)
         if not any(kind.alone and group.count(kind) > 1 for kind in group)
+        if size == 2 or not any(kind in SEVERAL for kind in group)
         if size == 2 or not integrity or any(kind in HAPPENINGS for kind in group)
     ]
 
 
+_DISTURBED = [(kind, AddingThree) for kind in (TextTurn, ToolOutput, AddingReplacement)]
+"""Of the pairs with an update of several items, those that are disturbed."""
+
+
 def _disturbances(group: Sequence[type[Operation]], integrity: bool) -> int:
     """One for a pair; none if another stands for it, or if neither of the two is an update."""
+    if any(kind in SEVERAL for kind in group):
+        return int(tuple(group) in _DISTURBED)
     happenings = sum(kind in HAPPENINGS for kind in group)
     handoffs = sum(kind is SessionStart for kind in group)  # a slow handoff takes all its steps
     return int(len(group) == 2 and not (integrity and happenings + handoffs == 2 and happenings))

@@ -11,11 +11,15 @@ from .engine import conversation_items
 from .names import name_items
 from .trace import note
 
-__all__ = ["HandoffCrash", "LostUpdate", "NotAtRest", "check", "name_items"]
+__all__ = ["HandoffCrash", "LostUpdate", "NotAtRest", "OutOfOrder", "check", "name_items"]
 
 
 class LostUpdate(AssertionError):
     """An item was lost or came back, or the two sides no longer agree on what there is."""
+
+
+class OutOfOrder(LostUpdate):
+    """Nothing is lost, but what the application put in an order did not stay in it."""
 
 
 class HandoffCrash(AssertionError):
@@ -37,6 +41,7 @@ def check(
     gone: Sequence[str] = (),
     local: llm.ChatContext | None = None,
     ordered: bool = True,
+    disorder: Sequence[str] = (),
 ) -> None:
     """Compares what the model sees with what it should.
 
@@ -46,9 +51,11 @@ def check(
         gone: Ids of items that must not.
         local: The agent's context; both sides must then hold the same items.
         ordered: Whether they must also agree on the order.
+        disorder: What did not stay in the order that was asked for.
 
     Raises:
         LostUpdate: If the conversation is not as it should be.
+        OutOfOrder: If nothing else is wrong with it.
     """
     remote = realtime.server.items
     names = name_items(remote)
@@ -66,8 +73,10 @@ def check(
         problems.append("the engine's mirror is not what the server has")
     if local is not None:
         problems += _disagreements(own, remote, ordered=ordered, told=[*lost, *back])
+    kind = LostUpdate if problems else OutOfOrder
+    problems += disorder
     if problems:
-        raise LostUpdate("\n".join([f"{'; '.join(problems)}.", *_story(realtime)]))
+        raise kind("\n".join([f"{'; '.join(problems)}.", *_story(realtime)]))
 
 
 def _disagreements(

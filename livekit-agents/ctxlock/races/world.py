@@ -18,7 +18,7 @@ from .disturbances import Step, disturbances_of
 from .fake_realtime import FakeRealtimeSession
 from .happenings import Interruption
 from .harness import GatedTool, Harness, running
-from .operation import Effect, Operation, names_of
+from .operation import Effect, Operation, label_items, names_of
 from .progress import OwnedPush, Progress, on_behalf_of, owner
 from .push import Push
 from .scenario import agent_with, note
@@ -72,10 +72,12 @@ class World:
         """Starts the session, and prepares the operations; nothing is held back yet."""
         self._running = self._loop.create_task(self._run())
         self.talk = self._loop.complete(self._ready)
+        self.talk.name = label_items
         for progress in sorted(self.progress, key=lambda p: p.operation.phase):
             operation = progress.operation
             on_behalf_of(operation.name, self._loop.complete, operation.prepare(self.talk))
         self.initial = list(self.realtime.server.items)
+        self.talk.look()
         self.realtime.engine.new_push = self._hold
         self.realtime.instructions_gate.clear()
         self.realtime.instructions_entered.clear()
@@ -135,6 +137,7 @@ class World:
         for progress in self.progress:
             if progress.began is not None and progress.ended is None and self._is_over(progress):
                 progress.ended = self._step
+        self.talk.look()
 
     @property
     def realtime(self) -> FakeRealtimeSession:
@@ -174,6 +177,9 @@ class World:
             if not any(other.overlaps_handoff(progress) for other in self.progress):
                 raise
             progress.refused, progress.ended = True, self._step
+        for earlier in self.progress:
+            if earlier.ended is not None and earlier.as_event().precedes(progress.as_event()):
+                self.talk.order.ask(earlier.effect.adds, progress.effect.adds)
 
     def _go_on(self, progress: Progress, step: Step) -> None:
         effect = on_behalf_of(progress.operation.name, step)
