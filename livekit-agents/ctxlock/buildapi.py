@@ -34,7 +34,8 @@ TREE = Path(__file__).resolve().parent.parent
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """Asks for the stock release, and not for an overlay wheel that satisfies it as well."""
     release = choose_release(config_settings, TREE)
-    # `===` would refuse any label, and Poetry cannot read it: "invalid version constraint" (2.5.1)
+    # pip from 23.0.1 on and uv know `===`, which refuses any label; but Poetry 2.5.1 gives up on it
+    # ("invalid version constraint"). It reads no `!=` of a label either; then nothing is built.
     overlays = [f"!={version}" for version in overlay_versions(release)]
     return [f"{NAME}{','.join([f'=={release}', *overlays])}"]
 
