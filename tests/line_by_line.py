@@ -65,7 +65,7 @@ def unexplained(original: str, patched: str) -> str | None:
     old, comments = _read(original)
     new, commented = _read(patched)
     if lost := comments - commented:
-        return f"lost: {[*lost][0]}"
+        return f"lost: {next(iter(lost))}"
     for comment, count in (commented - comments).items():
         if comment not in COMMENTS or count > 1:
             return f"added: {comment}"
@@ -76,14 +76,13 @@ def unexplained(original: str, patched: str) -> str | None:
         while added and line.depth <= added[-1]:
             added.pop()
         here = Line(line.depth - len(added), line.text)
-        before = new[number - 1].text
         if line.text == LOCK or (line.text == "try :" and new[number + 1].text == LOCK):
             old = _drawn_in(old, at, here)
         if at < len(old) and old[at] == here:
             at += 1
-        elif (line.text == LOCK and _holds_one_span(new, number)) or (line.text == CHECK and before == LOCK and _is_checked(new, number)):
+        elif _is_lock(new, number) or _is_check(new, number):
             added.append(line.depth)
-        elif line.text == MADE and before == BEFORE_IT and not made:
+        elif line.text == MADE and new[number - 1].text == BEFORE_IT and not made:
             made = True
         else:
             return f"line {number + 1} of the logical ones: {line.text}"
@@ -117,26 +116,33 @@ def _names(line: Line, name: str) -> bool:
     return name in line.text.split()
 
 
-def _holds_one_span(new: list[Line], lock: int) -> bool:
-    """Whether the block holds the check or nothing, a snapshot or nothing, additions and a push."""
-    inside = _inside(new, lock)
+def _is_lock(new: list[Line], at: int) -> bool:
+    """Whether it is the lock, around a snapshot or nothing, additions and a push, or a check."""
+    if new[at].text != LOCK or any(line.text == LOCK for line in _around(new, at)):
+        return False
+    inside = _inside(new, at)
     if inside[0].text == CHECK:
-        if len(_inside(new, lock + 1)) != len(inside) - 1:
+        if len(_inside(new, at + 1)) != len(inside) - 1:
             return False
         inside = inside[1:]
     *before, push = inside
-    if not _PUSH.match(push.text) or any(line.text == LOCK for line in _around(new, lock)):
-        return False
     snapshot = _SNAPSHOT.match(inside[0].text)
-    return not before or all(
-        snapshot and _names(line, snapshot[1]) and line.depth == push.depth for line in inside
+    return _PUSH.match(push.text) is not None and (
+        not before
+        or all(
+            snapshot and _names(line, snapshot[1]) and line.depth == push.depth for line in inside
+        )
     )
 
 
-def _is_checked(new: list[Line], check: int) -> bool:
-    """Whether the session was checked before the lock, too."""
+def _is_check(new: list[Line], at: int) -> bool:
+    """Whether it opens the lock and checks the session, as was done before the lock, too."""
     head = r"(el)?if (.* and |\( )*self \. _rt_session is not None( and .*| \))* :"
-    return any(re.fullmatch(head, line.text) for line in _around(new, check - 1))
+    return (
+        new[at].text == CHECK
+        and new[at - 1].text == LOCK
+        and any(re.fullmatch(head, line.text) for line in _around(new, at - 1))
+    )
 
 
 def _inside(new: list[Line], head: int) -> list[Line]:
