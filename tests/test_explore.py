@@ -158,6 +158,28 @@ def test_more_than_a_pipe_holds_is_read(tmp_path: Path) -> None:
     assert said == ["done"]
 
 
+SEVERAL = ["two tool outputs", "replacement adding three"]
+BESIDE = [
+    group(["text turn", SEVERAL[1]], {f"{SEVERAL[1]} > text turn": [4, 1, 0]}),
+    group(["text turn", SEVERAL[1]], {f"text turn > {SEVERAL[1]}": [5, 2, 0]}),
+    group([SEVERAL[1]] * 2, {f"{SEVERAL[1]} > {SEVERAL[1]}": [8, 1, 0]}),
+]
+
+
+def test_updates_of_several_items_have_a_table_of_their_own() -> None:
+    found = exploration(CLEAN, *BESIDE)
+    found.report["several"] = SEVERAL
+    found.report["kinds"] = [*PAIR, *SEVERAL]
+    text = printed(found)
+    assert max(map(len, text.splitlines())) <= 80
+    pairs, beside = text.split("pairs with several items")
+    assert not any(kind in pairs for kind in SEVERAL)
+    rows = {row[:24].strip(): row[24:].split() for row in beside.splitlines()}
+    assert rows["text turn"] == ["-", "3/9"]
+    assert rows["tool output"] == ["-", "-"]
+    assert rows[SEVERAL[1]] == ["-", "1/8"]
+
+
 def test_wide_heat_map_shows_the_violated_alone() -> None:
     found = exploration(BAD)
     found.report["kinds"] = [*PAIR, *(f"kind {number}" for number in range(3, 16))]

@@ -71,21 +71,46 @@ class Exploration:
             return "violated"
         return "unknown" if self.unknown or not self.schedules else "linearizable"
 
+    @property
+    def several(self) -> list[str]:
+        """The kinds of updates of several items, which have a table of their own."""
+        return list(self.report.get("several", ()))
+
     def heat_maps(self) -> Iterator[Table]:
-        """A table for each size of group: violated schedules, by the first two that started."""
+        """A table for each size of group: violated schedules, by the first two that started.
+
+        And one of the pairs with an update of several items, whichever started first.
+        """
+        beside: dict[tuple[str, str], list[int]] = {}
         for size in sorted({len(group["kinds"]) for group in self.report["groups"]}):
             cells: dict[tuple[str, str], list[int]] = {}
             for group in self.report["groups"]:
                 if len(group["kinds"]) == size:
                     for order, counts in group["orders"].items():
                         first, second = order.split(" > ")[:2]
-                        cell = cells.setdefault((first, second), [0, 0])
-                        cell[0] += counts[0]
-                        cell[1] += counts[1]
-            yield self._heat_map(_SIZES.get(size, f"groups of {size}"), cells)
+                        if {first, second} & set(self.several):
+                            for pair in {(first, second), (second, first)}:
+                                _count_in(beside, pair, counts)
+                        else:
+                            _count_in(cells, (first, second), counts)
+            if cells:
+                yield self._heat_map(_SIZES.get(size, f"groups of {size}"), cells)
+        if beside:
+            yield self._beside_several(beside)
+
+    def _beside_several(self, cells: dict[tuple[str, str], list[int]]) -> Table:
+        release = self.report["livekit_agents"]
+        title = f"pairs with several items on livekit-agents {release}: violated of all"
+        table = Table(title=title, box=box.SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
+        table.add_column("beside")
+        for kind in self.several:
+            table.add_column(kind, justify="right", max_width=13)
+        for kind in self.report["kinds"]:
+            table.add_row(kind, *(_cell(cells.get((kind, other))) for other in self.several))
+        return table
 
     def _heat_map(self, what: str, cells: dict[tuple[str, str], list[int]]) -> Table:
-        kinds = self.report["kinds"]
+        kinds = [kind for kind in self.report["kinds"] if kind not in self.several]
         wide = len(kinds) > _KINDS_IN_FULL
         said = "violated schedules" if wide else "violated of all"
         title = f"{what} on livekit-agents {self.report['livekit_agents']}: {said}"
@@ -159,6 +184,12 @@ class Exploration:
 
 def _named(group: dict[str, Any]) -> str:
     return " + ".join(group["kinds"])
+
+
+def _count_in(cells: dict[tuple[str, str], list[int]], at: tuple[str, str], counts: Any) -> None:
+    cell = cells.setdefault(at, [0, 0])
+    cell[0] += counts[0]
+    cell[1] += counts[1]
 
 
 def _cell(counts: list[int] | None, *, of_all: bool = True) -> Text:

@@ -19,6 +19,7 @@ from . import clock  # noqa: F401  (before livekit.agents)
 from .integrity import KINDS_OF_PROBLEMS
 from .kinds import kinds_of
 from .limits import LIMITS
+from .operations import SEVERAL
 from .releases import installed
 from .survey import BUDGET, Group, Tally, plan, tally, warm_up
 
@@ -55,6 +56,7 @@ def report(groups: Sequence[Group], jobs: int, budget: int, progress: bool) -> d
         "livekit_agents": installed(),
         "integrity": integrity,
         "kinds": [kind.kind for kind in kinds_of(integrity=integrity)],
+        "several": [kind.kind for kind in kinds_of() if kind in SEVERAL],
         "problems": list(KINDS_OF_PROBLEMS) if integrity else [],
         "limits": LIMITS,
         "seconds": round(time.perf_counter() - started, 3),
