@@ -7,7 +7,7 @@ import json
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from aiohttp import WSMsgType, web
+from aiohttp import ClientSession, WSMsgType, web
 
 from .far_end import FarEnd, Setting
 from .trace import Recorder
@@ -64,6 +64,14 @@ class WebSocketFarEnd(FarEnd):
         self.connections: list[Connection] = []
         self._runner: web.AppRunner | None = None
         self._port = 0
+        self._http: ClientSession | None = None
+
+    @property
+    def http(self) -> ClientSession:
+        """For plugins that want one: a client session that ends with the far end."""
+        if self._http is None:
+            self._http = ClientSession()
+        return self._http
 
     @property
     def address(self) -> str:
@@ -123,6 +131,8 @@ class WebSocketFarEnd(FarEnd):
         """Ends all connections and no longer listens."""
         for connection in self.connections:
             connection.abort()
+        if self._http is not None:
+            await self._http.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
