@@ -1,4 +1,4 @@
-"""Objects of livekit.agents' as facts: what a trace says of items, events, errors and log records."""
+"""Objects of livekit.agents as facts: what a trace says of items, events, errors and records."""
 
 from __future__ import annotations
 

@@ -194,6 +194,13 @@ class RealtimeFarEnd(WebSocketFarEnd):
             await self.tell(connection, kind, content_index=0, transcript=text, **at)
         self.reply(connection, talk, answer_for(text or ""), None)
 
+    async def go_away(self) -> None:
+        """The session has lasted as long as one may."""
+        connection = self.connection
+        error = {"type": "invalid_request_error", "code": "session_expired", "event_id": None}
+        await self.tell(connection, "error", error={**error, "message": "The session is over."})
+        await connection.close(1001)
+
     async def item_added(self, connection: Connection, item: Event, before: str | None) -> None:
         """Tells of an item."""
         about = {"previous_item_id": before, "item": item}

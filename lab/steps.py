@@ -495,6 +495,17 @@ async def go_away(world: World) -> None:
     await world.typed("Please call look_up with rain.")
 
 
+@step()
+async def long_session(world: World) -> None:
+    """Half an hour passes, in which plugins connect anew of their own accord."""
+    await world.start(world.agent("Ann", tools=[look_up(world)]))
+    await world.typed("First.")
+    await world.update(adds("Be brief.", role="system"), "add a system message")
+    await world.settle("later", 1800)
+    await world.typed("Please call look_up with rain.")
+    await world.typed("Thanks.")
+
+
 @step(traits=("reuses_ids",))
 async def id_used_again(world: World) -> None:
     """A restarted provider numbers its items anew; the application has trimmed the first ones."""

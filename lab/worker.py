@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WrongEnvironment", "check_environment", "main", "run_step"]
 
-VIRTUAL_LIMIT = 600.0
+VIRTUAL_LIMIT = 4000.0
 """Virtual seconds after which a step is stuck."""
 
 REAL_LIMIT = 60
