@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,25 +16,28 @@ from typing import Any
 __all__ = ["Names", "Recorder", "Trace"]
 
 _RANDOM = re.compile(
-    r"(?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
-    r"|(?P<address>\b0x[0-9a-f]{6,16}\b)"
-    r"|(?P<hex>(?<![0-9A-Za-z])(?:[0-9a-f]{32}|[0-9a-f]{12})(?![0-9A-Za-z]))"
-    r"|(?P<port>(?<=127\.0\.0\.1:)\d+|(?<=localhost:)\d+)"
+    r"(?P<port>(?<=127\.0\.0\.1:)\d+|(?<=localhost:)\d+)"
+    r"|(?P<stem>(?<![0-9A-Za-z])(?:[A-Za-z]\w*?[_-])?)"
+    r"(?P<random>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+    r"|0x[0-9a-f]{6,16}|[0-9a-f]{32}|[0-9a-f]{12})(?![0-9A-Za-z])"
 )
-"""What differs from run to run: the random part of an id, an object's address, a free port.
-
-An id's prefix stays: ``item_0123456789ab`` becomes ``item_<1>``.
-"""
+"""What differs from run to run: the random part of an id, an object's address, a free port."""
 
 _DROPPED = frozenset({"created_at", "timestamp", "interrupted_at"})
 """Keys whose values are times of the wall clock."""
 
 
 class Names:
-    """Gives what is random a name by its first appearance."""
+    """Gives what is random a name by its first appearance.
+
+    An id's prefix stays and says what is counted, so that one more id of a kind does not rename all
+    others: ``item_0123456789ab`` becomes ``item_<item 1>``. The name belongs to the random part,
+    which stands for the same thing behind another prefix, too.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[str, int] = {}
+        self._known: dict[str, str] = {}
+        self._counts: Counter[str] = Counter()
 
     def clean(self, value: Any) -> Any:
         """The same value with names in place of what is random, and without times."""
@@ -47,15 +51,17 @@ class Names:
             }
         if isinstance(value, (list, tuple)):
             return [self.clean(part) for part in value]
-        if isinstance(value, (int, float, bool)) or value is None:
-            return value
-        return self.clean(str(value))
+        return value
 
     def _name(self, match: re.Match[str]) -> str:
-        if match.lastgroup == "port":
+        if match["port"] is not None:
             return "port"
-        number = self._known.setdefault(match.group(), len(self._known) + 1)
-        return f"<{number}>"
+        stem, random = match["stem"], match["random"]
+        if random not in self._known:
+            kind = stem.strip("_-") or ("object" if random.startswith("0x") else "id")
+            self._counts[kind] += 1
+            self._known[random] = f"{kind} {self._counts[kind]}"
+        return f"{stem}<{self._known[random]}>"
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--delay", type=float, default=0.0, help="seconds before acknowledgements")
     parser.add_argument("--folder", type=Path, help="where livekit.agents must come from")
     parser.add_argument("--version", help="which version of it that must be")
+    parser.add_argument("--output", type=Path, help="a file for the traces; else stdout")
     parser.add_argument("--text", action="store_true", help="for people, not for programs")
     given = parser.parse_args(arguments)
     install()
@@ -143,7 +144,9 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{name}: {step}: {trace.outcome}", file=sys.stderr, flush=True)
             if given.text:
                 _print(trace)
-    if not given.text:
+    if given.output is not None:
+        given.output.write_text(json.dumps(report), encoding="utf-8")
+    elif not given.text:
         json.dump(report, sys.stdout)
     return 0
 
