@@ -75,6 +75,11 @@ class FarEnd(ABC):
         self._finished = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
 
+    @classmethod
+    def needs(cls, release: str) -> tuple[str, ...]:
+        """What the environment of a release needs; `requirements`, if that does for all."""
+        return cls.requirements
+
     # -- what every provider must have
 
     @abstractmethod
