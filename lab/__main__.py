@@ -127,7 +127,7 @@ def broken(verdicts: dict[tuple[str, str, str], Verdict]) -> list[str]:
     return found
 
 
-_WORDS = {"same": "same", "unsupported": "-", "unjudged": "not judged"}
+_WORDS = {"same": "same", "inside": "calls", "unsupported": "-", "unjudged": "not judged"}
 
 
 def _show(
@@ -153,7 +153,7 @@ def _show(
 def _word(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
-    return _WORDS.get(verdict.kind) or f"[red]{len(verdict.lines)} lines[/red]"
+    return _WORDS.get(verdict.kind) or f"[red]{verdict.seen} lines[/red]"
 
 
 def _chosen(given: Sequence[str] | None, known: Sequence[str], option: str) -> list[str]:

@@ -20,7 +20,10 @@ from .trace import Trace
 
 __all__ = ["BadExpectations", "Expected", "Verdict", "judge", "read_expected", "surprises"]
 
-Kind = Literal["same", "differs", "unjudged", "unsupported"]
+Kind = Literal["same", "inside", "differs", "unjudged", "unsupported"]
+
+INSIDE = ("calls", "order")
+"""Channels that only the provider's plugin sees: who calls it and with which object."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,8 @@ class Verdict:
     """What came of one step of one provider on one side.
 
     Attributes:
-        kind: ``unjudged`` if stock does not do the same twice, ``unsupported`` if the step does
-            not apply.
+        kind: ``inside`` if nothing differs but the calls that reach the plugin, ``unjudged`` if
+            stock does not do the same twice, ``unsupported`` if the step does not apply.
         lines: What differs, by channel; ``-`` is stock's, ``+`` the side's.
         outcome: How the step ended on stock.
     """
@@ -37,6 +40,11 @@ class Verdict:
     kind: Kind
     lines: tuple[str, ...] = ()
     outcome: str = "done"
+
+    @property
+    def seen(self) -> int:
+        """How many lines differ that somebody outside of the plugin sees."""
+        return sum(not line.startswith(INSIDE) for line in self.lines)
 
     def as_json(self) -> dict[str, Any]:
         """All of it, as JSON has it."""
@@ -48,7 +56,8 @@ def judge(stock: Trace, again: Trace, other: Trace) -> Verdict:
     if wobble := differing(stock, again):
         return Verdict("unjudged", wobble, stock.outcome)
     if lines := differing(stock, other):
-        return Verdict("differs", lines, stock.outcome)
+        seen = [line for line in lines if not line.startswith(INSIDE)]
+        return Verdict("differs" if seen else "inside", lines, stock.outcome)
     return Verdict("unsupported" if stock.outcome == "unsupported" else "same", (), stock.outcome)
 
 
@@ -80,11 +89,19 @@ class BadExpectations(Exception):
     """The file of expected differences cannot be read."""
 
 
-Expected = Mapping[tuple[str, str, str], str]
-"""Scope, provider and step; why it differs."""
+@dataclass(frozen=True)
+class Expectation:
+    """How a step is expected to differ, and why."""
+
+    kind: str
+    reason: str
 
 
-def read_expected(file: Path, *, scopes: Iterable[str]) -> dict[tuple[str, str, str], str]:
+Expected = Mapping[tuple[str, str, str], Expectation]
+"""By scope, provider and step."""
+
+
+def read_expected(file: Path, *, scopes: Iterable[str]) -> dict[tuple[str, str, str], Expectation]:
     """Reads the file of expected differences.
 
     Raises:
@@ -94,19 +111,23 @@ def read_expected(file: Path, *, scopes: Iterable[str]) -> dict[tuple[str, str, 
         content = tomlkit.parse(file.read_text(encoding="utf-8")).unwrap()
     except (OSError, TOMLKitError) as e:
         raise BadExpectations(f"{file} cannot be read: {e}.") from None
-    expected: dict[tuple[str, str, str], str] = {}
+    expected: dict[tuple[str, str, str], Expectation] = {}
     known = {*scopes}
     for scope, entries in content.items():
         if scope not in known:
             raise BadExpectations(f"{file} speaks of the scope {scope}; there is none.")
         for entry in entries:
-            if not (reason := str(entry.get("reason", "")).strip()):
-                raise BadExpectations(f"{file} has an entry of {scope} without a reason.")
+            kind, reason = entry.get("is"), str(entry.get("reason", "")).strip()
+            if kind not in ("differs", "inside") or not reason:
+                raise BadExpectations(
+                    f'{file} has an entry of {scope} without `is` ("differs" or "inside") or '
+                    "without a reason."
+                )
             for provider, steps in entry.get("steps", {}).items():
                 for step in steps:
                     if (scope, provider, step) in expected:
                         raise BadExpectations(f"{file} has {scope}, {provider}, {step} twice.")
-                    expected[scope, provider, step] = reason
+                    expected[scope, provider, step] = Expectation(kind, reason)
     return expected
 
 
@@ -118,11 +139,15 @@ def surprises(verdicts: Mapping[tuple[str, str, str], Verdict], expected: Expect
         expected: What is expected to differ.
     """
     found = []
-    for (scope, provider, step), verdict in verdicts.items():
-        listed = (scope, provider, step) in expected
-        where = f"{scope}, {provider}, {step}"
-        if verdict.kind == "differs" and not listed:
-            found.append(f"{where}: differs from stock, which was not expected.")
-        elif verdict.kind != "differs" and listed:
-            found.append(f"{where}: was expected to differ from stock, and is {verdict.kind}.")
+    for key, verdict in verdicts.items():
+        where = ", ".join(key)
+        meant = expected[key].kind if key in expected else None
+        differs = verdict.kind if verdict.kind in ("differs", "inside") else None
+        if meant is None and differs is not None:
+            found.append(f"{where}: {_SAID[differs]}, which was not expected.")
+        elif meant is not None and meant != differs:
+            found.append(f"{where}: {_SAID[meant]} was expected, and it is {verdict.kind}.")
     return found
+
+
+_SAID = {"differs": "differs from stock", "inside": "calls the plugin otherwise than stock"}

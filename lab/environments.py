@@ -173,8 +173,8 @@ def _side(name: str, release: str, scratch: Path) -> Side:
     folder = scratch / f"{name}-{release}"
     shutil.rmtree(folder, ignore_errors=True)
     if name == "stock":
-        wish = f"livekit-agents==={release}"
-        _uv("pip", "install", "-q", "-p", sys.executable, "--no-deps", "--target", folder, wish)
+        stock = f"livekit-agents==={release}"
+        _uv("pip", "install", "-q", "-p", sys.executable, "--no-deps", "--target", folder, stock)
     else:
         wheels = scratch / f"{name}-{release}-wheel"
         shutil.rmtree(wheels, ignore_errors=True)

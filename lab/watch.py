@@ -65,7 +65,8 @@ def _watched(call: Callable[..., Any], name: str, recorder: Recorder) -> Callabl
         kept.extend([*args, *named.values()])  # else another object may get the same address
         given = [_given(arg) for arg in args]
         options = {key: _given(value) for key, value in named.items()}
-        recorder.note("calls", {"call": name, "args": given, "named": options, "by": by})
+        call = {"call": name, "args": given, "named": options, "by": by}
+        recorder.note("calls", call | {"round": getattr(asyncio.get_event_loop(), "rounds", 0)})
 
     if inspect.iscoroutinefunction(call):
 
