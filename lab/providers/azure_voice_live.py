@@ -1,4 +1,7 @@
-"""Azure Voice Live: OpenAI's protocol of the beta, from whose conversation the plugin never deletes."""
+"""Azure Voice Live, which speaks OpenAI's protocol of the beta.
+
+Its plugin never deletes what an application takes out, and adds what is new.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,3 @@ class Provider(RealtimeFarEnd):
         """The client asks for a reply; what it is to be about stands outside the reply's wishes."""
         wish = {**f["response"], "instructions": f.get("additional_instructions")}
         await super().on_response_create(connection, talk, {**f, "response": wish})
-
-    async def go_away(self) -> None:
-        """The server ends the session in good order, as it does with old ones."""
-        await self.connection.close(1000, "The session has reached its limit.")

@@ -88,7 +88,7 @@ class Provider(WebSocketFarEnd):
             heard = {"delta": text, "start_ms": begun, "end_ms": talk.clock}
             await connection.send({"type": "session.input_transcript.delta", **heard})
         await self._microphone()
-        await self._say(connection, talk, answer_for(text or ""))
+        self.start(self._say(connection, talk, answer_for(text or "")), "reply")
 
     async def go_away(self) -> None:
         """The server closes a session that has become too old."""
@@ -188,7 +188,9 @@ class Provider(WebSocketFarEnd):
         delta = base64.b64encode(sound).decode()
         await connection.send({"type": "session.output_audio.delta", "delta": delta})
 
-    async def _run(self, connection: Connection, delegation: str, answer: Answer | None = None) -> None:
+    async def _run(
+        self, connection: Connection, delegation: str, answer: Answer | None = None
+    ) -> None:
         response = {"id": self._next_id("response"), "model": "behind"}
         events: list[Any] = [{"type": "response.created", "response": response}]
         if answer is not None:
