@@ -1,4 +1,4 @@
-"""Phonic: one websocket, over its makers' own client; nothing but the first setting is acknowledged.
+"""Phonic: one websocket, over its makers' own client; only the first setting is acknowledged.
 
 The conversation begins once the setting has been read, which takes a while. A text of the user's
 travels in the request for a reply. A handoff is a reset with another setting on the same
