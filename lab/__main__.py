@@ -61,7 +61,7 @@ def main(
             lab = prepare(
                 release,
                 scopes,
-                (need for name in chosen for need in providers.load(name).requirements),
+                (need for name in chosen for need in providers.load(name).needs(release)),
                 folder,
                 python=python,
                 say=lambda what: err.print(f"{what} ...", highlight=False, soft_wrap=True),
@@ -80,7 +80,8 @@ def main(
         sys.stdout.write(json.dumps(report, indent=1) + "\n")
     else:
         _show(verdicts, scopes, chosen, verbose)
-    found = surprises(verdicts, expected) + broken(verdicts)
+    whole = not (scope or provider or step)
+    found = surprises(verdicts, expected, whole=whole) + broken(verdicts)
     for sentence in found:
         err.print(sentence, markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(1 if found else 0)

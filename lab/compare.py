@@ -131,12 +131,15 @@ def read_expected(file: Path, *, scopes: Iterable[str]) -> dict[tuple[str, str, 
     return expected
 
 
-def surprises(verdicts: Mapping[tuple[str, str, str], Verdict], expected: Expected) -> list[str]:
+def surprises(
+    verdicts: Mapping[tuple[str, str, str], Verdict], expected: Expected, *, whole: bool
+) -> list[str]:
     """What is not as it was expected to be, in sentences; strict in both directions.
 
     Args:
-        verdicts: By scope, provider and step; what is missing was not run.
+        verdicts: By scope, provider and step.
         expected: What is expected to differ.
+        whole: Whether everything was run, so that nothing that is expected may be missing.
     """
     found = []
     for key, verdict in verdicts.items():
@@ -147,6 +150,9 @@ def surprises(verdicts: Mapping[tuple[str, str, str], Verdict], expected: Expect
             found.append(f"{where}: {_SAID[differs]}, which was not expected.")
         elif meant is not None and meant != differs:
             found.append(f"{where}: {_SAID[meant]} was expected, and it is {verdict.kind}.")
+    if whole:
+        missing = [key for key in expected if key not in verdicts]
+        found += [f"{', '.join(key)}: is listed, and there is no such step." for key in missing]
     return found
 
 

@@ -143,7 +143,8 @@ def prepare(
     """
     scratch.mkdir(parents=True, exist_ok=True)
     wanted = sorted(
-        f"{name}=={release}" if name.startswith("livekit-") else name for name in {*requirements}
+        f"{name}=={release}" if name.startswith("livekit-") and "=" not in name else name
+        for name in {*requirements}
     )
     interpreter = _environment(release, wanted, scratch, python, say)
     sides = {}

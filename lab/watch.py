@@ -59,14 +59,17 @@ def _given(value: Any) -> Any:
 def _watched(call: Callable[..., Any], name: str, recorder: Recorder) -> Callable[..., Any]:
     kept: list[Any] = []
 
+    def note(fact: dict[str, Any]) -> None:
+        rounds = getattr(asyncio.get_running_loop(), "rounds", 0)
+        recorder.note("calls", fact | {"round": rounds})
+
     def begin(args: Any, named: Any) -> None:
         task = asyncio.current_task()
         by = getattr(task.get_coro(), "__qualname__", "?") if task is not None else "a callback"
         kept.extend([*args, *named.values()])  # else another object may get the same address
         given = [_given(arg) for arg in args]
         options = {key: _given(value) for key, value in named.items()}
-        call = {"call": name, "args": given, "named": options, "by": by}
-        recorder.note("calls", call | {"round": getattr(asyncio.get_event_loop(), "rounds", 0)})
+        note({"call": name, "args": given, "named": options, "by": by})
 
     if inspect.iscoroutinefunction(call):
 
@@ -76,9 +79,9 @@ def _watched(call: Callable[..., Any], name: str, recorder: Recorder) -> Callabl
             try:
                 result = await call(*args, **named)
             except BaseException as e:
-                recorder.note("calls", {"ended": name, "with": fact_of(e)})
+                note({"ended": name, "with": fact_of(e)})
                 raise
-            recorder.note("calls", {"ended": name})
+            note({"ended": name})
             return result
 
         return awaited
