@@ -216,10 +216,8 @@ class RecordingSession(llm.RealtimeSession[Any]):
             self.add(item)
 
         def understand() -> None:
-            if not any(mine is item for mine in self.items):
-                return
             assert transcript is not None
-            item.content.append(transcript)
+            item.content.append(transcript)  # of what was removed meanwhile, too
             event = build(
                 llm.InputTranscriptionCompleted,
                 item_id=item.id,

@@ -96,7 +96,7 @@ class Recorder:
         if item.type == "agent_handoff":
             return f"{name} {item.old_agent_id} to {item.new_agent_id}"
         if item.type == "agent_config_update":
-            tools = f"+{item.tools_added or []} -{item.tools_removed or []}"
+            tools = f"+{sorted(item.tools_added or [])} -{sorted(item.tools_removed or [])}"
             return f"{name} {item.instructions} {tools}"
         return name
 

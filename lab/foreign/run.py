@@ -1,31 +1,30 @@
-"""Takes variants through the script in the environment this runs in, and prints what was seen."""
+"""Takes variants through the script in the environment this runs in, and reports what was seen."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Sequence
+
+from .inside import arguments, chosen, enter, report
 
 __all__ = ["main"]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints an object of variants, each with its steps."""
-    parser = argparse.ArgumentParser(prog="python -m lab.foreign.run", description=__doc__)
+def main(given: Sequence[str] | None = None) -> int:
+    """Reports an object of variants, each with its steps."""
+    parser = arguments("lab.foreign.run", __doc__)
     parser.add_argument("variants", nargs="*", help="the variants; all of them by default")
-    wanted = parser.parse_args(arguments).variants
-    import ctxlock.races.clock  # noqa: F401 - takes hold of the clock before livekit.agents does
-
+    options = parser.parse_args(given)
+    enter(options)
     from .steps import run
     from .talk import on_the_virtual_clock
     from .variants import VARIANTS
 
     seen = {}
-    for name in wanted or VARIANTS:
+    for name in chosen(options.variants, [*VARIANTS]):
         with on_the_virtual_clock() as recorder:
             seen[name] = run(VARIANTS[name](), recorder)
-    json.dump(seen, sys.stdout, indent=1)
+    report(options, seen)
     return 0
 
 

@@ -202,15 +202,19 @@ class Talk:
         """The user types something, and interrupts the reply so many seconds after it began."""
         model = self.model_now
         model.answers.extend(answers)
-        model.replies = asyncio.Event()
+        model.replies.clear()
         handle = self.session.generate_reply(user_input=text)
         self._handles.append(handle)
         if interrupted_after is not None:
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(model.replies.wait(), 40)
+            await self.reply_begins(model)
             await asyncio.sleep(interrupted_after)
             self.session.interrupt()
         await handle
+
+    async def reply_begins(self, model: RecordingModel) -> None:
+        """Returns when a reply begins, or never will; clear the event `replies` before."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(model.replies.wait(), 40)
 
     def say(self, text: str) -> Any:
         """The application has something said; where replies are spoken, with a sound of its own."""

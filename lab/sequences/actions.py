@@ -202,7 +202,11 @@ async def tool_that_changes(play: Play, random: Random) -> None:
 async def agent_task(play: Play, random: Random) -> None:
     """A tool has an AgentTask do its work."""
     finish = Answer([_spoken(random), Part(call="finish")])
-    await play.talk.typed("Run an errand.", Answer([Part(call="errand")]), finish)
+    errand = Answer([Part(call="errand")])
+    if play.talk.model_now is play.talk.model:
+        return await play.talk.typed("Run an errand.", errand, finish)
+    play.talk.model.answers.append(finish)  # the task has no model of its own
+    await play.talk.typed("Run an errand.", errand)
 
 
 @action(2)
@@ -236,7 +240,8 @@ async def spoken_over(play: Play, random: Random) -> None:
     talk.model_now.answers.extend([endless, Answer([_spoken(random)])])
     talk.model_now.replies.clear()
     talk.session.generate_reply(user_input="Sing.")
-    await asyncio.sleep(random.choice([0.5, 0.7]))
+    await talk.reply_begins(talk.model_now)
+    await asyncio.sleep(random.choice([0.05, 0.15, 0.25]))
     talk.realtime.hear("Stop.", late=random.random() < 0.5)
 
 
