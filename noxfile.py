@@ -20,7 +20,7 @@ MINORS = tomlkit.parse(Path("tools/minors.toml").read_text(encoding="utf-8")).un
 NEWEST = [*MINORS][-1]
 CI_MINORS = [f"minors({release})" for release in ("1.0.23", "1.8.8", "1.8.9")]
 CI_SESSIONS = ["lint", "types", "patched_types", "tests", "explore", "matrix", "some_installers"]
-nox.options.sessions = [*CI_SESSIONS, "lock", "pythons", *CI_MINORS]
+nox.options.sessions = [*CI_SESSIONS, "lock", "pythons", "providers", *CI_MINORS]
 
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
@@ -125,6 +125,31 @@ def pythons(session: nox.Session, minor: str) -> None:
             "VIRTUAL_ENV": None,  # this session's own, which uv would warn of
         },
     )
+
+
+@nox.session
+def providers(session: nox.Session) -> None:
+    """Every provider's plugin on stock and patched; `-- --delay 30 --release 1.7.1`, say."""
+    session.run("python", "-m", "lab", "--scratch", session.create_tmp(), *session.posargs)
+
+
+@nox.session(default=False)
+def provider_page(session: nox.Session) -> None:
+    """The page of docs/ about the providers: two releases, three delays each."""
+    scratch = Path(session.create_tmp()).resolve()
+    reports = []
+    for release in (NEWEST, "1.7.1"):
+        for delay in ("0", "1", "30"):
+            reports.append(str(scratch / f"{release}-{delay}.json"))
+            with open(reports[-1], "w", encoding="utf-8") as report:
+                session.run(
+                    *("python", "-m", "lab", "--json", "--scratch", str(scratch)),
+                    *("--release", release, "--delay", delay, *session.posargs),
+                    stdout=report,
+                    success_codes=[0, 1],
+                )
+    with open("docs/providers.md", "w", encoding="utf-8") as page:
+        session.run("python", "-m", "lab.page", *reports, stdout=page)
 
 
 @nox.session(default=False)

@@ -73,10 +73,11 @@ def main(
         err.print(str(e), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(3) from None
     if as_json:
-        report = [
+        listed = [
             {"scope": scope, "provider": name, "step": step, **verdict.as_json()}
             for (scope, name, step), verdict in verdicts.items()
         ]
+        report = {"release": release, "delay": delay, "verdicts": listed}
         sys.stdout.write(json.dumps(report, indent=1) + "\n")
     else:
         _show(verdicts, scopes, chosen, verbose)

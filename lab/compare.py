@@ -48,7 +48,12 @@ class Verdict:
 
     def as_json(self) -> dict[str, Any]:
         """All of it, as JSON has it."""
-        return {"is": self.kind, "outcome": self.outcome, "lines": list(self.lines)}
+        return {
+            "is": self.kind,
+            "outcome": self.outcome,
+            "seen": self.seen,
+            "lines": list(self.lines),
+        }
 
 
 def judge(stock: Trace, again: Trace, other: Trace) -> Verdict:

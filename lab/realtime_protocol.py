@@ -54,7 +54,7 @@ class Conversation:
 class RealtimeFarEnd(WebSocketFarEnd):
     """Keeps a conversation for each connection and answers what comes last in it."""
 
-    traits = frozenset({"never_deletes", "reuses_ids", "ready_late"})
+    traits = frozenset({"never_deletes", "ready_late"})
     beta: ClassVar[bool] = False
     """Whether events have the names of the beta."""
     sample_rate: ClassVar[int] = 24000
@@ -71,8 +71,6 @@ class RealtimeFarEnd(WebSocketFarEnd):
     async def connected(self, connection: Connection) -> None:
         """A new conversation, which begins empty."""
         self._conversations[connection.number] = Conversation()
-        if "reuses_ids" in self.setting.traits:
-            self._numbers = 0
         await self.becoming_ready()
         await self.tell(connection, "session.created", session={"id": self._id("session")})
 

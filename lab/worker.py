@@ -27,7 +27,7 @@ __all__ = ["WrongEnvironment", "check_environment", "main", "run_step"]
 VIRTUAL_LIMIT = 4000.0
 """Virtual seconds after which a step is stuck."""
 
-REAL_LIMIT = 60
+REAL_LIMIT = 120
 """Real seconds after which a step is stuck: it computes for ever, or waits for nothing."""
 
 
