@@ -130,7 +130,9 @@ def pythons(session: nox.Session, minor: str) -> None:
 @nox.session
 def providers(session: nox.Session) -> None:
     """Every provider's plugin on stock and patched; `-- --delay 30 --release 1.7.1`, say."""
-    session.run("python", "-m", "lab", "--scratch", session.create_tmp(), *session.posargs)
+    scratch = str(Path(session.create_tmp()).resolve())
+    session.run("python", "-m", "lab", "--scratch", scratch, *session.posargs)
+    session.run("python", "-m", "lab.worse", "--scratch", scratch)
 
 
 @nox.session(default=False)

@@ -21,7 +21,7 @@ from .compare import BadExpectations, Verdict, judge, read_expected, surprises
 from .environments import NEWEST, CannotRun, Laboratory, prepare
 from .trace import Trace
 
-__all__ = ["app"]
+__all__ = ["app", "compare", "scratch_folder"]
 
 SCOPES = ("lock", "full")
 EXPECTED = Path(__file__).with_name("expected.toml")
@@ -51,13 +51,14 @@ def main(
         Path | None, typer.Option(help="A folder to keep the environment in, for the next time.")
     ] = None,
     python: Annotated[str | None, typer.Option(help="The interpreter to start from.")] = None,
+    traces: Annotated[Path | None, typer.Option(help="A folder for all traces, to read.")] = None,
     jobs: Annotated[int, typer.Option(help="How many runs at a time.")] = 2,
 ) -> None:
     """Runs the same steps over every provider, on stock twice and on patched, and compares."""
     scopes = _chosen(scope, SCOPES, "--scope")
     chosen = _chosen(provider, providers.names(), "--provider")
     try:
-        with _folder(scratch) as folder:
+        with scratch_folder(scratch) as folder:
             lab = prepare(
                 release,
                 scopes,
@@ -66,7 +67,7 @@ def main(
                 python=python,
                 say=lambda what: err.print(f"{what} ...", highlight=False, soft_wrap=True),
             )
-            verdicts = compare(lab, chosen, step or [], delay / 1000, jobs)
+            verdicts = compare(lab, chosen, step or [], delay / 1000, jobs, traces)
         usual = release == NEWEST and delay == 0
         expected = read_expected(EXPECTED, scopes=SCOPES) if usual else {}
     except (CannotRun, BadExpectations) as e:
@@ -89,7 +90,12 @@ def main(
 
 
 def compare(
-    lab: Laboratory, chosen: Sequence[str], steps: Sequence[str], delay: float, jobs: int
+    lab: Laboratory,
+    chosen: Sequence[str],
+    steps: Sequence[str],
+    delay: float,
+    jobs: int,
+    kept: Path | None = None,
 ) -> dict[tuple[str, str, str], Verdict]:
     """Runs each provider on each side, stock twice, and judges."""
     scopes = [name for name in lab.sides if name != "stock"]
@@ -102,6 +108,10 @@ def compare(
             arguments += ["--step", step]
         report = lab.run(side.removesuffix(" again"), "lab.worker", arguments)
         err.print(f"{name}: {side}", highlight=False)
+        if kept is not None:
+            kept.mkdir(parents=True, exist_ok=True)
+            file = kept / f"{name}, {side}.json"
+            file.write_text(json.dumps(report, indent=1), encoding="utf-8")
         return wish, {step: Trace.from_json(data) for step, data in report[name].items()}
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -167,7 +177,8 @@ def _chosen(given: Sequence[str] | None, known: Sequence[str], option: str) -> l
 
 
 @contextmanager
-def _folder(kept: Path | None) -> Iterator[Path]:
+def scratch_folder(kept: Path | None) -> Iterator[Path]:
+    """The folder that was asked for, or one that is gone afterwards."""
     if kept is not None:
         yield kept.absolute()
         return

@@ -12,8 +12,7 @@ __all__ = ["fact_of", "items_of", "record_of"]
 _LEFT_OUT = frozenset(
     {
         *("metrics", "started_at", "stopped_at", "created_at", "timestamp", "interrupted_at"),
-        # said elsewhere, or not known to all releases alike
-        *("speech_handle", "hash", "label", "transcript_confidence", "turn_started_at"),
+        *("transcript_confidence", "turn_started_at"),
     }
 )
 

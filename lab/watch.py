@@ -27,7 +27,8 @@ _CALLS = (
     "start_user_activity",
 )
 
-_UNHEARD = frozenset({"metrics_collected", "session_usage_updated", "debug_message", "error"})
+_NAMED = frozenset({"metrics_collected", "session_usage_updated", "debug_message"})
+"""Events full of durations, of which only the fact is taken down."""
 
 
 def watch_model(model: Any, recorder: Recorder) -> None:
@@ -99,13 +100,14 @@ def watch_session(session: Any, recorder: Recorder) -> None:
     from livekit.agents.voice import events
 
     for name in get_args(events.EventTypes):
-        if name not in _UNHEARD:
+        if name != "error":
             session.on(name, functools.partial(_event, recorder, name))
     session.on("error", functools.partial(_error, recorder))
 
 
 def _event(recorder: Recorder, name: str, event: Any) -> None:
-    recorder.note("events", {"event": name} | fact_of(event))
+    about = {} if name in _NAMED else fact_of(event)
+    recorder.note("events", {"event": name} | about)
 
 
 def _error(recorder: Recorder, event: Any) -> None:
