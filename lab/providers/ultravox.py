@@ -1,8 +1,11 @@
 """Ultravox: a call is made over REST, and joined over a websocket that speaks of nothing but sound.
 
-The client never sees the conversation. Texts go one way, transcripts come back, numbered from 0 in
-each call. Nothing is acknowledged and nothing can be deleted. Instructions and tools stand in the
-call that is made, so that to change one of them is to make another call.
+The client never sees the conversation. Texts go one way; transcripts come back, of typed words,
+too, numbered from 0 in each call. Nothing is acknowledged and nothing can be deleted. Instructions
+and tools stand in the call that is made, so that to change one of them is to make another call.
+
+A text is answered unless it says that its answer is to be deferred. The plugin never says so, not
+even of its context's texts: so whatever it tells, the model has something to say to it.
 """
 
 from __future__ import annotations
