@@ -13,6 +13,7 @@ _LEFT_OUT = frozenset(
     {
         *("metrics", "started_at", "stopped_at", "created_at", "timestamp", "interrupted_at"),
         *("transcript_confidence", "turn_started_at"),
+        "hash",  # deprecated: to read it is to be warned
     }
 )
 

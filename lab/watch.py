@@ -61,16 +61,16 @@ def _watched(call: Callable[..., Any], name: str, recorder: Recorder) -> Callabl
     kept: list[Any] = []
 
     def note(fact: dict[str, Any]) -> None:
-        rounds = getattr(asyncio.get_running_loop(), "rounds", 0)
-        recorder.note("calls", fact | {"round": rounds})
+        task = asyncio.current_task()
+        work = None if task is None else task.get_coro()
+        by = getattr(work, "__qualname__", "a callback")
+        recorder.note("calls", fact | {"by": by, "at step": getattr(work, "steps", 0)})
 
     def begin(args: Any, named: Any) -> None:
-        task = asyncio.current_task()
-        by = getattr(task.get_coro(), "__qualname__", "?") if task is not None else "a callback"
         kept.extend([*args, *named.values()])  # else another object may get the same address
         given = [_given(arg) for arg in args]
         options = {key: _given(value) for key, value in named.items()}
-        note({"call": name, "args": given, "named": options, "by": by})
+        note({"call": name, "args": given, "named": options})
 
     if inspect.iscoroutinefunction(call):
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any
 
-from lab.clock import LabLoop
+from lab.clock import Counted, LabLoop
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:
@@ -93,3 +93,45 @@ def test_a_step_of_the_loop_more_is_counted() -> None:
         return loop.rounds
 
     assert run(rounds(4)) == run(rounds(3)) + 1
+
+
+def test_a_step_of_a_task_is_counted_and_reading_from_a_socket_is_one() -> None:
+    async def steps(more: int) -> int:
+        loop = asyncio.get_running_loop()
+        left, right = socket.socketpair()
+        right.setblocking(False)
+        loop.call_later(1, left.send, b"x")
+        await loop.sock_recv(right, 1)
+        for _ in range(more):
+            await asyncio.sleep(0)
+        left.close()
+        right.close()
+        task = asyncio.current_task()
+        assert task is not None
+        work = task.get_coro()
+        assert isinstance(work, Counted)
+        return work.steps
+
+    assert [run(steps(more)) for more in (0, 1, 2)] == [2, 3, 4]
+
+
+def test_a_task_fails_and_is_cancelled_as_any_other() -> None:
+    async def fails() -> None:
+        raise ValueError("so it is")
+
+    async def waits() -> str:
+        try:
+            await asyncio.sleep(9)
+        except asyncio.CancelledError:
+            return "cancelled"
+        return "not"
+
+    async def work() -> tuple[Any, Any]:
+        failing, waiting = asyncio.create_task(fails()), asyncio.create_task(waits())
+        await asyncio.sleep(1)
+        waiting.cancel()
+        return (await asyncio.gather(failing, waiting, return_exceptions=True))[0], await waiting
+
+    failed, said = run(work())
+    assert isinstance(failed, ValueError)
+    assert said == "cancelled"
