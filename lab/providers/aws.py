@@ -13,13 +13,10 @@ import json
 import logging
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..far_end import FarEnd
 from ..script import Answer, answer_for, answer_for_output, silence
-
-if TYPE_CHECKING:
-    from livekit.agents import llm
 
 __all__ = ["Provider"]
 
@@ -44,6 +41,19 @@ class _Steady(logging.Filter):
         text = re.sub(r"name='Task-\d+' |(?<=defined at )\S+/", "", text)
         record.msg, record.args = text, ()
         return True
+
+
+class _Config:
+    """Stands for the client's configuration, which a thread reads from files in its own time."""
+
+    def __init__(self, **given: Any) -> None:
+        """Nothing of it matters here."""
+
+    @classmethod
+    async def resolve(cls, **given: Any) -> _Config:
+        """Takes as long as the files take."""
+        await asyncio.sleep(_NETWORK)
+        return cls(**given)
 
 
 class _Stream:
@@ -141,7 +151,7 @@ class Provider(FarEnd):
         self._streams: list[_Stream] = []
         self._numbers = itertools.count(1)
         self._plugin: Any = None
-        self._client: tuple[str, Any] = ("", None)
+        self._replaced: dict[str, Any] = {}
         self._steady = _Steady()
 
     @classmethod
@@ -155,13 +165,26 @@ class Provider(FarEnd):
         for name in _LOGGERS:
             logging.getLogger(name).addFilter(self._steady)
 
-    def model(self) -> llm.RealtimeModel:
+    def model(self) -> Any:
         """The plugin's model; the client that it makes is the stub until this far end closes."""
         # its default credentials; without them it would ask the network for some
         os.environ.setdefault("AWS_ACCESS_KEY_ID", "none is needed")
         os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "none is needed")
         from livekit.plugins.aws.experimental.realtime import realtime_model as plugin
 
+        if not self._replaced:
+            self._plugin = plugin
+            for stub, names in (
+                (self._stub(), ("_BedrockRuntimeClient", "BedrockRuntimeClient")),
+                (_Config, ("_BedrockRuntimeConfig", "Config")),
+            ):
+                # the shorter names are those before 1.8
+                name = next(name for name in names if hasattr(plugin, name))
+                self._replaced[name] = getattr(plugin, name)
+                setattr(plugin, name, stub)
+        return plugin.RealtimeModel()
+
+    def _stub(self) -> type[Any]:
         far_end = self
 
         class Client:
@@ -169,15 +192,10 @@ class Provider(FarEnd):
                 """Nothing of the configuration matters here."""
 
             async def invoke_model_with_bidirectional_stream(self, given: Any) -> _Stream:
+                await asyncio.sleep(_NETWORK)
                 return far_end.opened({"model": given.model_id})
 
-        if self._plugin is None:
-            self._plugin = plugin
-            names = ("_BedrockRuntimeClient", "BedrockRuntimeClient")  # the latter before 1.8
-            name = next(name for name in names if hasattr(plugin, name))
-            self._client = (name, getattr(plugin, name))
-            setattr(plugin, name, Client)
-        return plugin.RealtimeModel()
+        return Client
 
     async def close(self) -> None:
         """Gives the plugin its client back."""
@@ -185,8 +203,8 @@ class Provider(FarEnd):
             logging.getLogger(name).removeFilter(self._steady)
         for stream in self._streams:
             stream.end()
-        if self._plugin is not None:
-            setattr(self._plugin, *self._client)
+        for name, original in self._replaced.items():
+            setattr(self._plugin, name, original)
 
     def opened(self, about: Any) -> _Stream:
         """A client has opened a stream."""

@@ -194,7 +194,7 @@ class Provider(WebSocketFarEnd):
         response = {"id": self._next_id("response"), "model": "behind"}
         events: list[Any] = [{"type": "response.created", "response": response}]
         if answer is not None:
-            call = {"call_id": self._next_id("call"), "arguments": answer.arguments}
+            call: dict[str, Any] = {"call_id": self._next_id("call"), "arguments": answer.arguments}
             call = {**call, "name": answer.tool, "type": "function_call", "status": "completed"}
             item = {"id": self._next_id("srv"), **call}
             events.append({"type": "response.output_item.done", "item": item})
