@@ -35,7 +35,7 @@ err = Console(stderr=True)
 
 
 @app.command(
-    epilog="Exit codes: 0 all is as expected, 1 something is not, 2 wrong usage, 3 it could not run."
+    epilog="Exit codes: 0 all is as expected, 1 something is not, 2 wrong usage, 3 it cannot run."
 )
 def main(
     variant: Annotated[list[str] | None, typer.Option(help="One variant; else all.")] = None,

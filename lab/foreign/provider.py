@@ -26,6 +26,7 @@ from .recorder import Recorder
 
 __all__ = ["Answer", "Part", "RecordingModel", "RecordingSession", "silence"]
 
+
 def silence() -> rtc.AudioFrame:
     """A tenth of a second of sound."""
     return rtc.AudioFrame(bytes(2 * 2400), 24000, 1, 2400)

@@ -12,9 +12,8 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-from livekit.agents import llm
-
 from lab.trace import Names
+from livekit.agents import llm
 
 from .loop import CountingLoop
 

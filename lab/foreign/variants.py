@@ -74,7 +74,7 @@ class AnswersToolsItself(Variant):
 
     capabilities: ClassVar = {"auto_tool_reply_generation": True}
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Begins a reply when an output was sent."""
 
         def accept(self, item: llm.ChatItem) -> llm.ChatItem:
@@ -93,7 +93,7 @@ class Says(Variant):
 class NeverSuspends(Variant):
     """Takes no time for an update."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Does not wait."""
 
         async def acknowledge(self) -> None:
@@ -103,7 +103,7 @@ class NeverSuspends(Variant):
 class GivesAFuture(Variant):
     """Its updates are no coroutines."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Makes a future of it."""
 
         def update_chat_ctx(self, chat_ctx: llm.ChatContext) -> asyncio.Future[None]:  # type: ignore[override]
@@ -139,7 +139,7 @@ class SameSessionAtHandoff(Variant):
 class Unhashable(Variant):
     """Its sessions have no hash."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Compares by identity, and says nothing of a hash."""
 
         def __eq__(self, other: object) -> bool:
@@ -151,7 +151,7 @@ class Unhashable(Variant):
 class Equal(Variant):
     """Its sessions are all equal."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Is equal to every other one."""
 
         def __eq__(self, other: object) -> bool:
@@ -214,7 +214,7 @@ class Slotted(Variant):
 class NoContext(Variant):
     """Its context cannot be read."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Knows no context."""
 
         def mirror(self) -> llm.ChatContext:
@@ -225,7 +225,7 @@ class NoContext(Variant):
 class EmptyContext(Variant):
     """Its context reads as empty, always."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Shows nothing."""
 
         def mirror(self) -> llm.ChatContext:
@@ -236,7 +236,7 @@ class EmptyContext(Variant):
 class FreshContext(Variant):
     """Its context is a copy each time, and so are its items."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Shows copies."""
 
         def mirror(self) -> llm.ChatContext:
@@ -247,7 +247,7 @@ class FreshContext(Variant):
 class GivenContext(Variant):
     """Its context is the very object that was given last."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Keeps what it was given."""
 
         def __init__(self, model: RecordingModel) -> None:
@@ -267,7 +267,7 @@ class GivenContext(Variant):
 class TellsNothing(Variant):
     """Tells of no item."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Keeps silent."""
 
         def tell(self, before: str | None, item: llm.ChatItem, *, own: bool) -> None:
@@ -277,7 +277,7 @@ class TellsNothing(Variant):
 class TellsItsOwn(Variant):
     """Tells of the items that it adds by itself."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Keeps silent on the rest."""
 
         def tell(self, before: str | None, item: llm.ChatItem, *, own: bool) -> None:
@@ -289,7 +289,7 @@ class TellsItsOwn(Variant):
 class RepeatsRemoved(Variant):
     """Tells of the items that were removed, again, after each update."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Never forgets."""
 
         def __init__(self, model: RecordingModel) -> None:
@@ -308,7 +308,7 @@ class RepeatsRemoved(Variant):
 class Renames(Variant):
     """Gives what it was sent an id of its own."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Knows both ids."""
 
         def __init__(self, model: RecordingModel) -> None:
@@ -331,7 +331,7 @@ class Renames(Variant):
 class ReusesIds(Variant):
     """Counts from one again when nothing is left, or the connection is another one."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Has ids of the same form in every session."""
 
         def new_id(self) -> str:
@@ -345,7 +345,7 @@ class ReusesIds(Variant):
 class Slow(Variant):
     """Takes 17 seconds for an update, which then succeeds."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Takes its time."""
 
         latency = 17.0
@@ -354,7 +354,7 @@ class Slow(Variant):
 class RaisesValueError(Variant):
     """Every update that asks for something ends in a ValueError."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Does not do it."""
 
         async def acknowledge(self) -> None:
@@ -366,7 +366,7 @@ class RaisesValueError(Variant):
 class RaisesRealtimeError(Variant):
     """Every update that asks for something ends in a RealtimeError."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Does not do it."""
 
         async def acknowledge(self) -> None:
@@ -378,7 +378,7 @@ class RaisesRealtimeError(Variant):
 class StartsInOneGo(Variant):
     """Sets instructions, context and tools in one request of its own."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Overrides what the base does in three."""
 
         async def _update_session(
@@ -393,7 +393,7 @@ class StartsInOneGo(Variant):
 class FailsToStart(Variant):
     """Its own way to start raises a RealtimeError."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Does not start."""
 
         async def _update_session(self, **given: Any) -> None:
@@ -404,7 +404,7 @@ class FailsToStart(Variant):
 class FailsAtHandoff(Variant):
     """Its own way to start raises a RealtimeError from the second time on."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Starts once."""
 
         _started = False
@@ -420,7 +420,7 @@ class FailsAtHandoff(Variant):
 class UpdatesInItsStart(Variant):
     """Has the application add to the context from within its start, and waits for that."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Asks who is there before it goes on."""
 
         _started = False
@@ -455,7 +455,7 @@ class _Inquiring(RecordingModel):
 class ReconnectsWithoutArgument(Variant):
     """Tells of a reconnection, and hands nothing over."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Emits the bare event."""
 
         def announce_reconnection(self) -> None:
@@ -468,7 +468,7 @@ class ReadOnlyContext(Variant):
 
     capabilities: ClassVar = {"mutable_chat_context": False}
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Shows what nobody can change."""
 
         _began = False
@@ -488,7 +488,7 @@ class ReadOnlyContext(Variant):
 class SetsAContextVariable(Variant):
     """Leaves something in the context of its caller."""
 
-    class kind(RecordingSession):  # noqa: N801
+    class kind(RecordingSession):
         """Sets a variable."""
 
         async def update_chat_ctx(self, chat_ctx: llm.ChatContext) -> None:

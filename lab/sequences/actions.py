@@ -71,6 +71,7 @@ async def stopping() -> None:
 
 
 TOOLS = [lookup, slow_lookup, failing, broken, stopping]
+_NAMES = ["lookup", "slow_lookup", "failing", "broken", "stopping"]
 
 
 class Errand(AgentTask[str]):
@@ -185,7 +186,7 @@ async def typed_without_a_reply(play: Play, random: Random) -> None:
 @action(4)
 async def tool(play: Play, random: Random) -> None:
     """The model calls a tool or two, with or without a word before."""
-    calls = [Part(call=random.choice(TOOLS).id) for _ in range(random.choice([1, 1, 2]))]
+    calls = [Part(call=random.choice(_NAMES)) for _ in range(random.choice([1, 1, 2]))]
     before = [_spoken(random)] if random.random() < 0.5 else []
     await play.talk.typed("Use a tool.", Answer([*before, *calls]))
 

@@ -5,7 +5,7 @@
     chat_ctx.add_message(role="user", content=found)
     await agent.update_chat_ctx(chat_ctx)
 
-Meanwhile a turn or a reply begins, of which there is no text yet. The copy does not have it, so that
+Meanwhile a turn or a reply begins, of which there is no text yet. The copy does not have it, and so
 the update takes its placeholder away; then its text comes. In the end the agent, the model and the
 next agent have both, the note and the text, each once.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from lab.foreign.inside import arguments, enter, report
 
@@ -24,7 +25,7 @@ def main(given: Sequence[str] | None = None) -> int:
     from .cases import CASES, judge_case
     from .script import LENGTH, Script, play
 
-    seen = {}
+    seen: dict[str, Any] = {}
     for case in CASES if options.cases else ():
         with on_the_virtual_clock() as recorder:
             seen[case] = judge_case(case, recorder)
