@@ -27,8 +27,10 @@ _CALLS = (
     "start_user_activity",
 )
 
-_NAMED = frozenset({"metrics_collected", "session_usage_updated", "debug_message"})
-"""Events full of durations, of which only the fact is taken down."""
+_METRICS = frozenset({"metrics_collected", "session_usage_updated", "debug_message"})
+"""Events full of durations, of which only the fact is taken down, in a channel of their own: when
+one comes depends on when a connection is made, and so on the loop's rounds.
+"""
 
 
 def watch_model(model: Any, recorder: Recorder) -> None:
@@ -106,8 +108,10 @@ def watch_session(session: Any, recorder: Recorder) -> None:
 
 
 def _event(recorder: Recorder, name: str, event: Any) -> None:
-    about = {} if name in _NAMED else fact_of(event)
-    recorder.note("events", {"event": name} | about)
+    if name in _METRICS:
+        recorder.note("metrics", name)
+    else:
+        recorder.note("events", {"event": name} | fact_of(event))
 
 
 def _error(recorder: Recorder, event: Any) -> None:
