@@ -22,7 +22,7 @@ NEWEST = RECENT[-1]
 CI_MINORS = [f"minors({release})" for release in ("1.0.23", *RECENT)]
 CI_FULL = [f"full({release})" for release in RECENT]
 CI_SESSIONS = ["lint", "types", "patched_types", "tests", "explore", "matrix", "some_installers"]
-CI_SESSIONS += ["long_calls", "pythons"]
+CI_SESSIONS += ["long_calls", "pythons", "providers"]
 nox.options.sessions = [*CI_SESSIONS, *CI_FULL, *CI_MINORS]
 
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
@@ -115,6 +115,33 @@ def pythons(session: nox.Session, minor: str) -> None:
             "VIRTUAL_ENV": None,  # this session's own, which uv would warn of
         },
     )
+
+
+@nox.session
+def providers(session: nox.Session) -> None:
+    """Every provider's plugin on stock and patched; `-- --delay 30 --release 1.7.1`, say."""
+    scratch = str(Path(session.create_tmp()).resolve())
+    session.run("python", "-m", "lab", "--scratch", scratch, *session.posargs)
+    session.run("python", "-m", "lab.worse", "--scratch", scratch)
+
+
+@nox.session(default=False)
+def provider_page(session: nox.Session) -> None:
+    """The page of docs/ about the providers: two releases, three delays each."""
+    scratch = Path(session.create_tmp()).resolve()
+    reports = []
+    for release in (NEWEST, "1.7.1"):
+        for delay in ("0", "1", "30"):
+            reports.append(str(scratch / f"{release}-{delay}.json"))
+            with open(reports[-1], "w", encoding="utf-8") as report:
+                session.run(
+                    *("python", "-m", "lab", "--json", "--scratch", str(scratch)),
+                    *("--release", release, "--delay", delay, *session.posargs),
+                    stdout=report,
+                    success_codes=[0, 1],
+                )
+    with open("docs/providers.md", "w", encoding="utf-8") as page:
+        session.run("python", "-m", "lab.page", *reports, stdout=page)
 
 
 @nox.session(default=False)

@@ -1,0 +1,190 @@
+"""Runs the steps over the providers, on stock and on patched, and compares."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from . import providers
+from .compare import BadExpectations, Verdict, judge, read_expected, surprises
+from .environments import NEWEST, CannotRun, Laboratory, prepare
+from .trace import Trace
+
+__all__ = ["app", "compare", "scratch_folder"]
+
+SCOPES = ("lock", "full")
+EXPECTED = Path(__file__).with_name("expected.toml")
+UNJUDGED = 0.05
+"""The part of all steps that may go unjudged; beyond that the lab is not worth its name."""
+
+Traces = dict[str, dict[str, Trace]]
+"""By provider and step."""
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+out = Console()
+err = Console(stderr=True)
+
+
+@app.command(
+    epilog="Exit codes: 0 all is as expected, 1 something is not, 2 wrong usage, 3 it cannot run."
+)
+def main(
+    release: Annotated[str, typer.Option(help="The livekit-agents release.")] = NEWEST,
+    delay: Annotated[float, typer.Option(help="Milliseconds before acknowledgements.")] = 0.0,
+    scope: Annotated[list[str] | None, typer.Option(help="lock or full; both by default.")] = None,
+    provider: Annotated[list[str] | None, typer.Option(help="One provider; else all.")] = None,
+    step: Annotated[list[str] | None, typer.Option(help="One step; else all.")] = None,
+    verbose: Annotated[bool, typer.Option(help="Show the lines that differ.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all verdicts as JSON.")] = False,
+    scratch: Annotated[
+        Path | None, typer.Option(help="A folder to keep the environment in, for the next time.")
+    ] = None,
+    python: Annotated[str | None, typer.Option(help="The interpreter to start from.")] = None,
+    traces: Annotated[Path | None, typer.Option(help="A folder for all traces, to read.")] = None,
+    jobs: Annotated[int, typer.Option(help="How many runs at a time.")] = 2,
+) -> None:
+    """Runs the same steps over every provider, on stock twice and on patched, and compares."""
+    scopes = _chosen(scope, SCOPES, "--scope")
+    chosen = _chosen(provider, providers.names(), "--provider")
+    try:
+        with scratch_folder(scratch) as folder:
+            lab = prepare(
+                release,
+                scopes,
+                (need for name in chosen for need in providers.load(name).needs(release)),
+                folder,
+                python=python,
+                say=lambda what: err.print(f"{what} ...", highlight=False, soft_wrap=True),
+            )
+            verdicts = compare(lab, chosen, step or [], delay / 1000, jobs, traces)
+        usual = release == NEWEST and delay == 0
+        expected = read_expected(EXPECTED, scopes=SCOPES) if usual else {}
+    except (CannotRun, BadExpectations) as e:
+        err.print(str(e), markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(3) from None
+    if as_json:
+        listed = [
+            {"scope": scope, "provider": name, "step": step, **verdict.as_json()}
+            for (scope, name, step), verdict in verdicts.items()
+        ]
+        report = {"release": release, "delay": delay, "verdicts": listed}
+        sys.stdout.write(json.dumps(report, indent=1) + "\n")
+    else:
+        _show(verdicts, scopes, chosen, verbose)
+    whole = not (scope or provider or step)
+    found = surprises(verdicts, expected, whole=whole) + broken(verdicts)
+    for sentence in found:
+        err.print(sentence, markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(1 if found else 0)
+
+
+def compare(
+    lab: Laboratory,
+    chosen: Sequence[str],
+    steps: Sequence[str],
+    delay: float,
+    jobs: int,
+    kept: Path | None = None,
+) -> dict[tuple[str, str, str], Verdict]:
+    """Runs each provider on each side, stock twice, and judges."""
+    scopes = [name for name in lab.sides if name != "stock"]
+    runs = list(itertools.product(chosen, ("stock", "stock again", *scopes)))
+
+    def run(wish: tuple[str, str]) -> tuple[tuple[str, str], dict[str, Trace]]:
+        name, side = wish
+        arguments = ["--provider", name, "--delay", str(delay)]
+        for step in steps:
+            arguments += ["--step", step]
+        report = lab.run(side.removesuffix(" again"), "lab.worker", arguments)
+        err.print(f"{name}: {side}", highlight=False)
+        if kept is not None:
+            kept.mkdir(parents=True, exist_ok=True)
+            file = kept / f"{name}, {side}.json"
+            file.write_text(json.dumps(report, indent=1), encoding="utf-8")
+        return wish, {step: Trace.from_json(data) for step, data in report[name].items()}
+
+    with ThreadPoolExecutor(jobs) as pool:
+        traces = dict(pool.map(run, runs))
+    return {
+        (scope, name, step): judge(
+            stock, traces[name, "stock again"][step], traces[name, scope][step]
+        )
+        for scope in scopes
+        for name in chosen
+        for step, stock in traces[name, "stock"].items()
+    }
+
+
+def broken(verdicts: dict[tuple[str, str, str], Verdict]) -> list[str]:
+    """What says that the lab itself does not work, in sentences."""
+    found = [
+        f"{scope}, {name}, {step}: {verdict.outcome} on stock; mend the step or the far end."
+        for (scope, name, step), verdict in verdicts.items()
+        if verdict.outcome in ("failed", "stuck")
+    ]
+    unjudged = [key for key, verdict in verdicts.items() if verdict.kind == "unjudged"]
+    if len(unjudged) > UNJUDGED * len(verdicts):
+        found.append(f"{len(unjudged)} of {len(verdicts)} verdicts could not be given.")
+    return found
+
+
+_WORDS = {"same": "same", "inside": "calls", "unsupported": "-", "unjudged": "not judged"}
+
+
+def _show(
+    verdicts: dict[tuple[str, str, str], Verdict],
+    scopes: Sequence[str],
+    chosen: Sequence[str],
+    verbose: bool,
+) -> None:
+    for scope in scopes:
+        table = Table("step", *chosen, title=scope, title_justify="left")
+        steps = dict.fromkeys(step for s, _, step in verdicts if s == scope)
+        for step in steps:
+            row = [verdicts.get((scope, name, step)) for name in chosen]
+            table.add_row(step, *(_word(verdict) for verdict in row))
+        out.print(table)
+    for (scope, name, step), verdict in verdicts.items():
+        if verbose and verdict.lines:
+            out.print(f"\n{scope}, {name}, {step}: {verdict.kind}", style="bold")
+            for line in verdict.lines:
+                out.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _word(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    return _WORDS.get(verdict.kind) or f"[red]{verdict.seen} lines[/red]"
+
+
+def _chosen(given: Sequence[str] | None, known: Sequence[str], option: str) -> list[str]:
+    if unknown := set(given or ()) - {*known}:
+        raise typer.BadParameter(
+            f"there is no {min(unknown)}, but {', '.join(known)}", param_hint=option
+        )
+    return list(given or known)
+
+
+@contextmanager
+def scratch_folder(kept: Path | None) -> Iterator[Path]:
+    """The folder that was asked for, or one that is gone afterwards."""
+    if kept is not None:
+        yield kept.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+if __name__ == "__main__":
+    app()

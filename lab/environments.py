@@ -1,0 +1,205 @@
+"""One virtual environment with all plugins, and beside it each livekit-agents under test.
+
+Each livekit-agents, stock too, is unpacked into a folder of its own, which goes first on the module
+path: `livekit` is a namespace package, so that the plugins are found behind it. All sides differ in
+nothing but that folder.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["NEWEST", "REPOSITORY", "CannotRun", "Laboratory", "Side", "find_python", "prepare"]
+
+NEWEST = "1.8.9"
+"""The newest release that the lab was run with."""
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+MINOR = "3.12"
+"""The Python of the environment: Amazon's client wants no older one."""
+
+PATIENCE = 900
+"""Real seconds after which a run in a process of its own is given up."""
+
+
+class CannotRun(Exception):
+    """Something that the lab needs is missing, or a run of its own broke."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One livekit-agents.
+
+    Attributes:
+        name: ``stock``, or the scope of the patch.
+        folder: Where it is unpacked.
+        version: What its metadata says.
+    """
+
+    name: str
+    folder: Path
+    version: str
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """An environment, and the sides that run in it.
+
+    Attributes:
+        python: Its interpreter.
+        sides: All of them, by name.
+    """
+
+    python: str
+    sides: dict[str, Side]
+
+    def run(self, side: str, module: str, arguments: Sequence[str]) -> Any:
+        """Runs a module of the lab on a side, in a process of its own; returns its JSON.
+
+        The module gets ``--folder`` and ``--version``, for `lab.worker.check_environment`, and
+        ``--output``, a file for what it has to say.
+
+        Raises:
+            CannotRun: It broke, or did not end.
+        """
+        chosen = self.sides[side]
+        what = f"{module} {' '.join(arguments)}"
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        path = os.pathsep.join([str(chosen.folder), str(REPOSITORY)])
+        meant = ("--folder", str(chosen.folder), "--version", chosen.version)
+        with tempfile.TemporaryDirectory(prefix="lab-run-") as folder:
+            output = Path(folder, "report.json")
+            try:
+                done = subprocess.run(
+                    [self.python, "-m", module, *meant, "--output", str(output), *arguments],
+                    # sets of strings in the same order each time
+                    env={**kept, "PYTHONPATH": path, "PYTHONHASHSEED": "0"},
+                    capture_output=True,
+                    text=True,
+                    timeout=PATIENCE,
+                    cwd=folder,
+                )
+            except subprocess.TimeoutExpired:
+                raise CannotRun(f"{what} did not end within {PATIENCE} s on {side}.") from None
+            if done.returncode != 0 or not output.exists():
+                last = "\n".join(done.stderr.strip().splitlines()[-12:])
+                raise CannotRun(f"{what} could not run on {side}:\n{last}")
+            return json.loads(output.read_text(encoding="utf-8"))
+
+
+def find_python(minor: str = MINOR) -> str:
+    """An interpreter of that minor version: pyenv's, which uv may not see, or another.
+
+    Raises:
+        CannotRun: There is none.
+    """
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = [str(path) for path in sorted(pyenv.glob(f"versions/{minor}.*/bin/python"))]
+    if (on_path := shutil.which(f"python{minor}")) is not None:
+        found.append(on_path)
+    for python in found:
+        said = subprocess.run([python, "--version"], capture_output=True, text=True)
+        if said.returncode == 0 and f" {minor}." in said.stdout + said.stderr:
+            return python
+    raise CannotRun(
+        f"Python {minor} is not installed, and the plugins of the lab need it; install it with "
+        f"pyenv, or name an interpreter with --python."
+    )
+
+
+def prepare(
+    release: str,
+    scopes: Iterable[str],
+    requirements: Iterable[str],
+    scratch: Path,
+    *,
+    python: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Laboratory:
+    """Makes the environment and unpacks each side; what is there already is used again.
+
+    Args:
+        release: The livekit-agents release, and that of its plugins.
+        scopes: Which patches to build, besides stock.
+        requirements: What else to install; what begins with ``livekit-`` in that release.
+        scratch: A folder for all of it.
+        python: The interpreter to make the environment from.
+        say: Told of each part of the work.
+
+    Raises:
+        CannotRun: A package or an interpreter is missing.
+    """
+    scratch.mkdir(parents=True, exist_ok=True)
+    wanted = sorted(
+        f"{name}=={release}" if name.startswith("livekit-") and "=" not in name else name
+        for name in {*requirements}
+    )
+    interpreter = _environment(release, wanted, scratch, python, say)
+    sides = {}
+    for name in ("stock", *scopes):
+        say(f"unpacking {name}")
+        sides[name] = _side(name, release, scratch)
+    return Laboratory(interpreter, sides)
+
+
+def _environment(
+    release: str, wanted: list[str], scratch: Path, python: str | None, say: Callable[[str], None]
+) -> str:
+    folder, made = scratch / f"environment-{release}", scratch / f"environment-{release}.txt"
+    interpreter = str(folder / "bin" / "python")
+    content = "\n".join(wanted)
+    if made.exists() and made.read_text(encoding="utf-8") == content:
+        return interpreter
+    say(f"installing {', '.join(wanted)}")
+    made.unlink(missing_ok=True)
+    _uv("venv", "-q", "--clear", "-p", python or find_python(), str(folder))
+    _uv("pip", "install", "-q", "-p", interpreter, f"livekit-agents=={release}", *wanted)
+    made.write_text(content, encoding="utf-8")
+    return interpreter
+
+
+def _side(name: str, release: str, scratch: Path) -> Side:
+    folder = scratch / f"{name}-{release}"
+    shutil.rmtree(folder, ignore_errors=True)
+    if name == "stock":
+        stock = f"livekit-agents==={release}"
+        _uv("pip", "install", "-q", "-p", sys.executable, "--no-deps", "--target", folder, stock)
+    else:
+        wheels = scratch / f"{name}-{release}-wheel"
+        shutil.rmtree(wheels, ignore_errors=True)
+        wish = ("-C", f"upstream={release}", "-C", f"scope={name}")
+        _uv("build", "-q", "--wheel", REPOSITORY / "livekit-agents", *wish, "-o", wheels)
+        (wheel,) = wheels.glob("*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(folder)
+    (info,) = folder.glob("livekit_agents-*.dist-info")
+    return Side(name, folder, info.name.removeprefix("livekit_agents-").removesuffix(".dist-info"))
+
+
+def _uv(*arguments: object) -> None:
+    uv = shutil.which("uv")
+    command = [uv] if uv else [sys.executable, "-m", "uv"]
+    if uv is None and importlib.util.find_spec("uv") is None:
+        raise CannotRun("uv was not found, and the lab installs with it; install uv.")
+    done = subprocess.run(
+        [*command, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "UV_LINK_MODE": "copy"},  # a side may be edited by hand
+        cwd=REPOSITORY.parent,
+    )
+    if done.returncode != 0:
+        said = " ".join(done.stderr.split())
+        raise CannotRun(f"`uv {' '.join(map(str, arguments[:2]))}` failed: {said}")

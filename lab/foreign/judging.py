@@ -1,0 +1,198 @@
+"""Judges what was recorded on a patched side by what was recorded on stock, twice.
+
+What is judged are three kinds of facts, each by itself: the ``calls`` that reach the provider's
+session, with their arguments and times; the ``manner`` of these, which is objects, tasks and steps
+of the loop; and the ``outcome``, which is all else. Equality is asked for.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from lab.compare import differing
+from lab.environments import Laboratory
+from lab.trace import Trace
+
+__all__ = [
+    "KINDS",
+    "BadExpectations",
+    "Verdict",
+    "folder_for",
+    "judge",
+    "lines_of",
+    "on_all_sides",
+    "read_expected",
+    "surprises",
+]
+
+KINDS = {
+    "calls": ("calls",),
+    "manner": ("manner",),
+    "outcome": ("agent", "model", "history", "events", "raised", "logged", "left"),
+}
+"""The kinds of facts, and the aspects of a step that belong to each."""
+
+Step = dict[str, Any]
+Key = tuple[str, str, str]
+"""Scope, what was run, and a kind of facts."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of one thing that was run, on one side.
+
+    Attributes:
+        differing: By kind, the lines that differ in the first step that differs.
+        steps: By kind, how many steps differ.
+        first: The number of the first step that differs in any way; None if none does.
+        wobbles: Whether stock does not do the same twice, so that nothing is judged.
+    """
+
+    differing: Mapping[str, tuple[str, ...]]
+    steps: Mapping[str, int]
+    first: int | None = None
+    wobbles: bool = False
+
+
+def judge(stock: Sequence[Step], again: Sequence[Step], other: Sequence[Step]) -> Verdict:
+    """Compares a side with stock, if stock does the same twice."""
+    wobble = _compare(stock, again)
+    if wobble.first is not None:
+        return Verdict(wobble.differing, wobble.steps, wobble.first, wobbles=True)
+    return _compare(stock, other)
+
+
+def _compare(stock: Sequence[Step], other: Sequence[Step]) -> Verdict:
+    lines: dict[str, tuple[str, ...]] = {}
+    steps = dict.fromkeys(KINDS, 0)
+    first = None
+    for number in range(max(len(stock), len(other))):
+        for kind in KINDS:
+            found = differing(_trace(stock, number, kind), _trace(other, number, kind))
+            if found:
+                first = number if first is None else first
+                steps[kind] += 1
+                lines.setdefault(kind, (f"step {number}, {_name(stock, other, number)}", *found))
+    return Verdict(lines, steps, first)
+
+
+def _trace(steps: Sequence[Step], number: int, kind: str) -> Trace:
+    if number >= len(steps):
+        return Trace("missing")
+    return Trace(steps[number]["step"], {aspect: steps[number][aspect] for aspect in KINDS[kind]})
+
+
+def _name(stock: Sequence[Step], other: Sequence[Step], number: int) -> str:
+    name: str = (stock if number < len(stock) else other)[number]["step"]
+    return name
+
+
+def on_all_sides(
+    lab: Laboratory, module: str, arguments: Sequence[str], *, jobs: int = 2
+) -> dict[str, Any]:
+    """Runs a module of the lab on each side, on stock twice; returns what each reports."""
+    names = [*lab.sides, "stock again"]
+    with ThreadPoolExecutor(jobs) as pool:
+        reports = pool.map(
+            lambda name: lab.run(name.removesuffix(" again"), module, arguments), names
+        )
+        return dict(zip(names, reports, strict=True))
+
+
+# -- expected differences
+
+
+class BadExpectations(Exception):
+    """A file of expected differences cannot be read."""
+
+
+def read_expected(
+    file: Path, scopes: Iterable[str], names: Iterable[str], *, whole: bool = True
+) -> dict[Key, str]:
+    """Reads a file of expected differences.
+
+    Each entry is of a scope; it gives a reason, and names what differs under the kind of facts in
+    which it does. ``"all"`` stands for everything.
+
+    Args:
+        file: The file.
+        scopes: Those that there are.
+        names: What was run.
+        whole: Whether that is all that there is, so that any other name is wrong.
+
+    Raises:
+        BadExpectations: It is none, names what there is not, says something twice, or gives no
+            reason.
+    """
+    try:
+        content = tomlkit.parse(file.read_text(encoding="utf-8")).unwrap()
+    except (OSError, TOMLKitError) as e:
+        raise BadExpectations(f"{file} cannot be read: {e}.") from None
+    known, expected = [*names], dict[Key, str]()
+    for scope, entries in content.items():
+        if scope not in {*scopes}:
+            raise BadExpectations(f"{file} speaks of the scope {scope}; there is none.")
+        for entry in entries:
+            if not (reason := str(entry.pop("reason", "")).strip()):
+                raise BadExpectations(f"{file} has an entry of {scope} without a reason.")
+            for kind, listed in entry.items():
+                if kind not in KINDS:
+                    raise BadExpectations(f"{file} speaks of {kind}; facts are {', '.join(KINDS)}.")
+                for name in known if listed == "all" else map(str, listed):
+                    if name not in known and not whole:
+                        continue
+                    if name not in known:
+                        raise BadExpectations(f"{file} speaks of {name}; there is none.")
+                    if (scope, name, kind) in expected:
+                        raise BadExpectations(f"{file} has {scope}, {name}, {kind} twice.")
+                    expected[scope, name, kind] = reason
+    return expected
+
+
+def surprises(
+    verdicts: Mapping[tuple[str, str], Verdict], expected: Mapping[Key, str]
+) -> Iterator[str]:
+    """What is not as it was expected to be, in sentences; strict in both directions.
+
+    Args:
+        verdicts: By scope and what was run; what was not run is not missed.
+        expected: What is expected to differ, and why.
+    """
+    for (scope, name), verdict in verdicts.items():
+        if verdict.wobbles:
+            yield f"{scope}, {name}: stock does not do the same twice; mend the lab."
+            continue
+        for kind in KINDS:
+            listed = (scope, name, kind) in expected
+            if kind in verdict.differing and not listed:
+                yield f"{scope}, {name}: the {kind} differ from stock, which was not expected."
+            elif kind not in verdict.differing and listed:
+                reason = expected[scope, name, kind]
+                yield f"{scope}, {name}: the {kind} were expected to differ, and do not: {reason}"
+
+
+@contextmanager
+def folder_for(kept: Path | None) -> Iterator[Path]:
+    """A folder to make environments in: the one that is kept, or one for this once."""
+    if kept is not None:
+        yield kept.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def lines_of(verdict: Verdict, show: Callable[[str], object], *, width: int = 400) -> None:
+    """Shows what differs first, kind by kind."""
+    for kind, lines in verdict.differing.items():
+        show(f"  {kind}, {verdict.steps[kind]} steps; the first is {lines[0]}:")
+        for line in lines[1:]:
+            show(f"    {line[:width]}")

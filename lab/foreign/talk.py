@@ -1,0 +1,315 @@
+"""An application on the virtual clock: an `AgentSession`, and the words for what is done to it.
+
+A step is one coroutine. It runs in a task of its own, the caller, and the step is over when
+nothing is left to do but to wait for the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from ctxlock.races.clock import virtual_clock
+from livekit.agents import Agent, AgentSession, llm
+from livekit.agents.voice import io
+
+from .loop import CountingLoop
+from .provider import Answer, RecordingModel, silence
+from .recorder import LogLines, Recorder, Step
+
+__all__ = ["LabAgent", "Restless", "Talk", "on_the_virtual_clock"]
+
+_EVENTS = (
+    "user_state_changed",
+    "agent_state_changed",
+    "user_input_transcribed",
+    "conversation_item_added",
+    "function_tools_executed",
+    "session_usage_updated",
+    "speech_created",
+    "tool_execution_updated",
+    "error",
+    "close",
+)
+
+
+class Restless(Exception):
+    """A step went on and on; nothing can be done after it."""
+
+
+class LabAgent(Agent):
+    """An agent that may greet, with the id it is told.
+
+    Args:
+        name: Its id.
+        greets: Whether it asks for a reply when it enters.
+    """
+
+    def __init__(self, name: str, *, greets: bool = False, **options: Any) -> None:
+        super().__init__(id=name, instructions=f"You are {name}.", **options)
+        self._greets = greets
+
+    async def on_enter(self) -> None:
+        """Greets."""
+        if self._greets:
+            self.session.generate_reply(instructions="Greet the user.")
+
+
+class Speaker(io.AudioOutput):
+    """Plays what it is given, a tenth of a second for each frame."""
+
+    def __init__(self, loop: CountingLoop) -> None:
+        super().__init__(
+            label="speaker", capabilities=io.AudioOutputCapabilities(pause=False), sample_rate=24000
+        )
+        self._loop = loop
+        self._began: float | None = None
+        self._length = 0.0
+        self._end: asyncio.TimerHandle | None = None
+
+    async def capture_frame(self, frame: Any) -> None:
+        """Plays one more."""
+        await super().capture_frame(frame)
+        if self._began is None:
+            self._began = self._loop.time()
+            self.on_playback_started(created_at=1.0)
+        self._length += frame.duration
+
+    def flush(self) -> None:
+        """Has all of it."""
+        super().flush()
+        if self._began is not None and self._end is None:
+            self._end = self._loop.call_at(self._began + self._length, self._finish, False)
+
+    def clear_buffer(self) -> None:
+        """Stops at once."""
+        if self._began is not None:
+            if self._end is not None:
+                self._end.cancel()
+            self._finish(True)
+
+    def _finish(self, interrupted: bool) -> None:
+        assert self._began is not None
+        played = min(self._loop.time() - self._began, self._length)
+        self._began, self._length, self._end = None, 0.0, None
+        self.on_playback_finished(playback_position=played, interrupted=interrupted)
+
+
+@contextmanager
+def on_the_virtual_clock() -> Iterator[Recorder]:
+    """Opens a loop, records what is logged and what nobody catches, and closes the loop.
+
+    Garbage is collected before and after, so that an error which nobody asked for is not told of in
+    whichever step the collector happens to run.
+    """
+    loop = CountingLoop()
+    asyncio.set_event_loop(loop)
+    recorder = Recorder(loop)
+    lines = LogLines(recorder)
+
+    def unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        recorder.note("raised", recorder.text(f"unhandled: {context['message']} {error!r}"))
+
+    loop.set_exception_handler(unhandled)
+    root = logging.getLogger()
+    root.addHandler(lines)
+    gc.collect()
+    gc.disable()
+    try:
+        with virtual_clock():
+            yield recorder
+    finally:
+        gc.collect()
+        gc.enable()
+        root.removeHandler(lines)
+        asyncio.set_event_loop(None)
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.drain()
+        loop.set_exception_handler(lambda *_: None)
+        loop.close()
+
+
+class Talk:
+    """A session over a recording model, in which steps are done.
+
+    Attributes:
+        model: The one that the session began with.
+        agents: Every agent so far.
+        session: The newest `AgentSession`.
+    """
+
+    def __init__(self, recorder: Recorder, model: RecordingModel, *, audio: bool = False) -> None:
+        self.recorder = recorder
+        self.loop = recorder.loop
+        self.model = model
+        self.models = [model]
+        self.agents: list[Agent] = recorder.agents
+        self._audio = audio
+        self._waiting: list[asyncio.Task[Any]] = []
+        self._handles: list[Any] = []
+        self._told = 0
+        self.session: Any = None
+
+    @property
+    def realtime(self) -> Any:
+        """The newest session of the model of the agent that has the floor."""
+        return self.model_now.sessions[-1]
+
+    @property
+    def agent(self) -> Any:
+        """The agent that has the floor."""
+        return self.session.current_agent
+
+    def step(self, name: str, do: Callable[[], Awaitable[object]]) -> Step:
+        """Does something, waits until all is quiet, and records how things stand then."""
+        self.recorder.begin(name)
+
+        async def caller() -> None:
+            await do()
+
+        task = self.loop.create_task(caller())
+        rests = self.loop.settle()
+        if not rests:
+            self.recorder.note("raised", "it does not come to rest")
+        for model in self.models:
+            model.answers.clear()  # what nobody asked for is not for the next step
+        if not task.done():
+            self._waiting.append(task)
+            self.recorder.note("raised", "the step has not ended")
+        elif task.cancelled():
+            self.recorder.note("raised", "the step was cancelled")
+        elif (error := task.exception()) is not None:
+            self.recorder.note("raised", self.recorder.text(repr(error)))
+        self._look()
+        if not rests:
+            raise Restless(name)
+        return self.recorder.steps[-1]
+
+    async def start(self, agent: Agent) -> None:
+        """Starts a session."""
+        self.session = AgentSession(
+            llm=self.model,
+            vad=None,
+            user_away_timeout=None,
+            aec_warmup_duration=None,
+            turn_handling={"turn_detection": "realtime_llm"},
+        )
+        for event in _EVENTS:
+            self.session.on(event, self._happened)
+        if self._audio:
+            self.session.output.audio = Speaker(self.loop)
+        self.agents.append(agent)
+        await self.session.start(agent)
+
+    async def typed(
+        self, text: str, *answers: Answer, interrupted_after: float | None = None
+    ) -> None:
+        """The user types something, and interrupts the reply so many seconds after it began."""
+        model = self.model_now
+        model.answers.extend(answers)
+        model.replies.clear()
+        handle = self.session.generate_reply(user_input=text)
+        self._handles.append(handle)
+        if interrupted_after is not None:
+            await self.reply_begins(model)
+            await asyncio.sleep(interrupted_after)
+            self.session.interrupt()
+        await handle
+
+    async def reply_begins(self, model: RecordingModel) -> None:
+        """Returns when a reply begins, or never will; clear the event `replies` before."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(model.replies.wait(), 40)
+
+    def say(self, text: str) -> Any:
+        """The application has something said; where replies are spoken, with a sound of its own."""
+
+        async def sound() -> AsyncIterator[Any]:
+            for _ in range(3):
+                yield silence()
+
+        own = self._audio and not self.model_now.capabilities.supports_say
+        return self.session.say(text, **({"audio": sound()} if own else {}))
+
+    async def hand_off(self, agent: Agent) -> None:
+        """Another agent takes over."""
+        self.agents.append(agent)
+        self.session.update_agent(agent)
+
+    async def edit(self, change: Callable[[list[llm.ChatItem]], object]) -> None:
+        """The application changes a copy of the context, and replaces the context with it."""
+        chat_ctx = self.agent.chat_ctx.copy()
+        change(chat_ctx.items)
+        await self.agent.update_chat_ctx(chat_ctx)
+
+    @property
+    def model_now(self) -> RecordingModel:
+        """The model of the agent that has the floor."""
+        own = self.agent.llm
+        return own if isinstance(own, RecordingModel) else self.model
+
+    async def close(self) -> None:
+        """Ends the session."""
+        await self.session.aclose()
+
+    def end(self) -> None:
+        """Closes the session as the last step, and records which tasks are left."""
+        self.step("close", self.close)
+        for task in self._waiting:
+            task.cancel()
+        self.loop.settle()
+        left = sorted(self.loop.lineage(task) for task in asyncio.all_tasks(self.loop))
+        self.recorder.steps[-1]["left"].extend(left)
+
+    def _happened(self, event: Any) -> None:
+        self.recorder.note("events", self._event(event))
+
+    def _event(self, event: Any) -> str:
+        name, kind = self.recorder, event.type
+        if kind in ("user_state_changed", "agent_state_changed"):
+            return f"{kind} {event.old_state} to {event.new_state}"
+        if kind == "user_input_transcribed":
+            return f"{kind} {event.transcript!r} of {name.text(event.item_id)}"
+        if kind == "conversation_item_added":
+            return f"{kind} {name.item(event.item)}"
+        if kind == "function_tools_executed":
+            items = [*event.function_calls, *event.function_call_outputs]
+            return f"{kind} {name.items(items)}"
+        if kind == "speech_created":
+            self._handles.append(event.speech_handle)
+            return f"{kind} {event.source} {event.user_initiated}"
+        if kind == "tool_execution_updated":
+            return f"{kind} {event.update.type}"
+        if kind == "error":
+            return f"{kind} {name.text(repr(getattr(event.error, 'error', event.error)))}"
+        if kind == "close":
+            return f"{kind} {event.reason.value}"
+        return str(kind)
+
+    def _look(self) -> None:
+        recorder = self.recorder
+        agent = self.session.current_agent if self.session and self.session._activity else None
+        if agent is not None:
+            recorder.note("agent", f"{agent.id} has the floor")
+            for item in agent._chat_ctx.items:
+                recorder.note("agent", recorder.item(item))
+        for session in [session for model in self.models for session in model.sessions]:
+            recorder.note("model", session.name)
+            for item in session.items:
+                recorder.note("model", recorder.item(item))
+        if self.session is not None:
+            for item in self.session.history.items:
+                recorder.note("history", recorder.item(item))
+        handles = {id(handle): handle for handle in self._handles}
+        for handle in handles.values():
+            if not handle.done():
+                recorder.note("raised", "a speech has not ended")
+            elif (error := handle.exception()) is not None:
+                recorder.note("raised", recorder.text(f"speech: {error!r}"))
+        self._handles = [handle for handle in handles.values() if not handle.done()]

@@ -1,0 +1,112 @@
+"""NVIDIA PersonaPlex: a websocket on which both sides send Opus, and the server words, too.
+
+The instructions stand in the address, so that to change them is to connect anew. There is no
+request for a reply, no text of the user's, no context and no tool: what a client knows of them
+stays with the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+from ..far_end import Setting
+from ..script import answer_for
+from ..trace import Recorder
+from ..websocket import Connection, WebSocketFarEnd
+
+if TYPE_CHECKING:
+    from livekit.agents import llm
+
+__all__ = ["Provider"]
+
+_HANDSHAKE, _SOUND, _WORDS = b"\x00", b"\x01", b"\x02"
+_RATE = 24000
+_FRAME = 0.08
+
+
+class _Once(logging.Filter):
+    """Leaves out what asyncio says of a reply that was refused, when the reply's task is collected.
+
+    It was logged when it was refused. When its task is collected is up to the interpreter, and may
+    be in a later step.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record stays."""
+        return not (record.exc_info and isinstance(record.exc_info[1], NotImplementedError))
+
+
+class Provider(WebSocketFarEnd):
+    """A talk."""
+
+    name = "nvidia"
+    requirements = ("livekit-plugins-nvidia[personaplex]",)
+    traits = frozenset({"never_deletes", "ready_late"})  # there is nothing to delete
+
+    def __init__(self, recorder: Recorder, setting: Setting | None = None) -> None:
+        super().__init__(recorder, setting)
+        self._speech: asyncio.Task[Any] | None = None
+        self._once = _Once()
+
+    async def open(self) -> None:
+        """Begins to listen, and to leave out what is logged twice."""
+        logging.getLogger("asyncio").addFilter(self._once)
+        await super().open()
+
+    async def close(self) -> None:
+        """Ends both."""
+        await super().close()
+        logging.getLogger("asyncio").removeFilter(self._once)
+
+    def model(self) -> llm.RealtimeModel:
+        """A model that connects to here."""
+        from livekit.plugins.nvidia import realtime
+
+        model: llm.RealtimeModel = realtime.RealtimeModel(
+            base_url=f"ws://{self.address}", http_session=self.http
+        )
+        return model
+
+    async def connected(self, connection: Connection) -> None:
+        """Shakes hands, which lets the client send."""
+        self.start(self._begin(connection))
+
+    async def read(self, connection: Connection, frame: Any) -> None:
+        """Hears sound, and makes nothing of it."""
+
+    async def user_says(self, text: str | None) -> None:
+        """The user speaks, of which the client learns nothing, and the model speaks.
+
+        It may say that it calls a tool, and then it calls none.
+        """
+        if self._speech is not None:
+            self._speech.cancel()
+        self._speech = self.start(self._speak(self.connection, answer_for(text or "").text))
+
+    async def go_away(self) -> None:
+        """The server closes the connection in the orderly way."""
+        await self.connection.close(1000)
+
+    async def _begin(self, connection: Connection) -> None:
+        await self.becoming_ready()
+        await connection.send(_HANDSHAKE)
+
+    async def _speak(self, connection: Connection, text: str) -> None:
+        import numpy as np
+        import sphn  # type: ignore[import-not-found]
+
+        opus = sphn.OpusStreamWriter(_RATE)
+        quiet = np.zeros(int(_RATE * _FRAME), dtype=np.float32)
+
+        async def say(words: str) -> None:
+            await connection.send(_WORDS + words.encode())
+            await connection.send(_SOUND + opus.append_pcm(quiet))
+
+        half = len(text) // 2
+        await say(text[:half])
+        while self._holding:  # a client takes a pause in the sound for the end
+            await asyncio.sleep(_FRAME)
+            await connection.send(_SOUND + opus.append_pcm(quiet))
+        await say(text[half:])

@@ -1,0 +1,163 @@
+"""Runs steps over a provider in this environment and prints what was seen, as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib.metadata
+import json
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .clock import LabLoop, install
+from .far_end import FarEnd, Setting, Unsupported
+from .trace import Recorder, Trace
+
+if TYPE_CHECKING:
+    from .world import World
+
+__all__ = ["WrongEnvironment", "check_environment", "main", "run_step"]
+
+VIRTUAL_LIMIT = 4000.0
+"""Virtual seconds after which a step is stuck."""
+
+REAL_LIMIT = 120
+"""Real seconds after which a step is stuck: it computes for ever, or waits for nothing."""
+
+
+class WrongEnvironment(Exception):
+    """livekit.agents is not the one that was meant."""
+
+
+class Stuck(BaseException):
+    """A step does not end; no handler of anybody's is to swallow it."""
+
+
+def check_environment(folder: Path, version: str) -> None:
+    """Makes sure that livekit.agents comes from `folder` and is `version`.
+
+    Raises:
+        WrongEnvironment: It is not so.
+    """
+    import livekit.agents
+
+    found = Path(str(livekit.agents.__file__)).resolve()
+    if folder.resolve() not in found.parents:
+        raise WrongEnvironment(f"livekit.agents was loaded from {found}, not from {folder}.")
+    said = importlib.metadata.version("livekit-agents")
+    if said != version:
+        raise WrongEnvironment(f"{folder} holds livekit-agents {said}, and {version} was meant.")
+
+
+def run_step(
+    provider: type[FarEnd], setting: Setting, run: Callable[[World], Awaitable[None]]
+) -> Trace:
+    """Runs one step in a loop of its own, with a fresh far end and session."""
+    from .watch import logging_to
+    from .world import World
+
+    loop = LabLoop()
+    asyncio.set_event_loop(loop)
+    recorder = Recorder(loop.time)
+
+    async def whole() -> None:
+        async with AsyncExitStack() as stack:
+            far_end = await stack.enter_async_context(provider(recorder, setting))
+            world = World(recorder, far_end)
+            try:
+                await asyncio.wait_for(run(world), VIRTUAL_LIMIT)
+            finally:
+                await world.close()
+                recorder.stop()
+
+    def out_of_time(*_: Any) -> None:
+        signal.alarm(5)  # again, should somebody swallow it
+        raise Stuck
+
+    before = signal.signal(signal.SIGALRM, out_of_time)
+    signal.alarm(REAL_LIMIT)
+    outcome, why = "done", ""
+    try:
+        with logging_to(recorder):
+            loop.run_until_complete(whole())
+    except Unsupported as e:
+        outcome, why = "unsupported", str(e)
+    except (Stuck, asyncio.TimeoutError):
+        outcome, why = "stuck", "".join(traceback.format_exc(limit=-3))
+    except Exception as e:
+        outcome, why = "failed", f"{type(e).__name__}: {e}"
+        traceback.print_exc(file=sys.stderr)
+    finally:
+        signal.alarm(0)
+        recorder.stop()
+        _end(loop)
+        signal.signal(signal.SIGALRM, before)
+    return recorder.trace(outcome, why)
+
+
+def _end(loop: LabLoop) -> None:
+    try:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=5))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    except (Exception, Stuck):
+        traceback.print_exc(file=sys.stderr)
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m lab.worker", description=__doc__)
+    parser.add_argument("--provider", action="append", help="one provider; all by default")
+    parser.add_argument("--step", action="append", help="one step; all by default")
+    parser.add_argument("--delay", type=float, default=0.0, help="seconds before acknowledgements")
+    parser.add_argument("--folder", type=Path, help="where livekit.agents must come from")
+    parser.add_argument("--version", help="which version of it that must be")
+    parser.add_argument("--output", type=Path, help="a file for the traces; else stdout")
+    parser.add_argument("--text", action="store_true", help="for people, not for programs")
+    given = parser.parse_args(arguments)
+    install()
+    warnings.simplefilter("ignore")
+    if given.folder is not None:
+        check_environment(given.folder, given.version)
+    from . import providers
+    from .steps import STEPS
+
+    report: dict[str, Any] = {}
+    for name in given.provider or providers.names():
+        provider = providers.load(name)
+        report[name] = {}
+        for step in given.step or STEPS:
+            trace = run_step(provider, STEPS[step].setting(given.delay), STEPS[step].run)
+            report[name][step] = trace.as_json()
+            print(f"{name}: {step}: {trace.outcome}", file=sys.stderr, flush=True)
+            if given.text:
+                _print(trace)
+    if given.output is not None:
+        given.output.write_text(json.dumps(report), encoding="utf-8")
+    elif not given.text:
+        json.dump(report, sys.stdout)
+    return 0
+
+
+def _print(trace: Trace) -> None:
+    print(trace.outcome, trace.why)
+    for channel, lines in trace.channels.items():
+        print(f"== {channel}")
+        for line in lines:
+            print("  ", line)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,243 @@
+"""The recorder of the foreign models sees patches that were made worse by hand, and says how."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ctxlock.races import clock  # isort: skip - takes hold of the time before livekit.agents does
+from lab.foreign.judging import BadExpectations, Verdict, judge, read_expected, surprises
+from lab.foreign.loop import CountingLoop
+from lab.foreign.provider import RecordingModel, RecordingSession
+from lab.foreign.recorder import Step
+from lab.foreign.steps import run
+from lab.foreign.talk import on_the_virtual_clock
+from lab.foreign.variants import VARIANTS, Plain, Variant
+
+assert clock
+Worse = Callable[[RecordingSession, Any], Awaitable[None]]
+
+
+def go_through(variant: Variant) -> list[Step]:
+    with on_the_virtual_clock() as recorder:
+        return run(variant, recorder)
+
+
+def worsened(push: Worse) -> Variant:
+    """The ordinary model, behind a framework that pushes in another way."""
+
+    class Session(RecordingSession):
+        async def update_chat_ctx(self, chat_ctx: Any) -> None:
+            await super().update_chat_ctx(chat_ctx)
+
+    class Handle:
+        def __init__(self, session: RecordingSession) -> None:
+            self._session = session
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._session, name)
+
+        async def update_chat_ctx(self, chat_ctx: Any) -> None:
+            await push(self._session, chat_ctx)
+
+        async def _update_session(self, **given: Any) -> None:
+            await type(self._session)._update_session(self, **given)  # type: ignore[arg-type]
+
+    class Model(RecordingModel):
+        def handed_out(self, session: RecordingSession) -> Any:
+            return Handle(session)
+
+    class Worsened(Plain):
+        kind = Session
+        model_kind = Model
+
+    del VARIANTS["Worsened"]
+    return Worsened()
+
+
+async def as_it_was(session: RecordingSession, chat_ctx: Any) -> None:
+    await session.update_chat_ctx(chat_ctx)
+
+
+async def in_its_own_task(session: RecordingSession, chat_ctx: Any) -> None:
+    await asyncio.create_task(session.update_chat_ctx(chat_ctx))
+
+
+async def a_copy(session: RecordingSession, chat_ctx: Any) -> None:
+    await session.update_chat_ctx(chat_ctx.copy())
+
+
+async def copied_items(session: RecordingSession, chat_ctx: Any) -> None:
+    copied = chat_ctx.copy()
+    copied.items[:] = [item.model_copy() for item in copied.items]
+    await session.update_chat_ctx(copied)
+
+
+async def a_step_later(session: RecordingSession, chat_ctx: Any) -> None:
+    await asyncio.sleep(0)
+    await session.update_chat_ctx(chat_ctx)
+
+
+async def late(session: RecordingSession, chat_ctx: Any) -> None:
+    await asyncio.sleep(0.01)
+    await session.update_chat_ctx(chat_ctx)
+
+
+async def swapped(session: RecordingSession, chat_ctx: Any) -> None:
+    changed = chat_ctx.copy()
+    changed.items[-2:] = reversed(changed.items[-2:])
+    await session.update_chat_ctx(changed)
+
+
+async def twice(session: RecordingSession, chat_ctx: Any) -> None:
+    await session.update_chat_ctx(chat_ctx)
+    await session.update_chat_ctx(chat_ctx)
+
+
+async def read_before(session: RecordingSession, chat_ctx: Any) -> None:
+    assert session.chat_ctx is not None
+    await session.update_chat_ctx(chat_ctx)
+
+
+async def not_awaited(session: RecordingSession, chat_ctx: Any) -> None:
+    pushing = asyncio.ensure_future(session.update_chat_ctx(chat_ctx))
+    pushing.add_done_callback(lambda done: done.exception())
+
+
+@pytest.fixture(scope="module")
+def usual() -> list[Step]:
+    return go_through(worsened(as_it_was))
+
+
+def test_the_same_model_is_seen_to_do_the_same_twice(usual: list[Step]) -> None:
+    again = go_through(worsened(as_it_was))
+    assert judge(usual, again, usual).first is None
+    assert len(usual) == 31
+    assert sum(len(step["calls"]) for step in usual) > 80
+
+
+@pytest.mark.parametrize(
+    ("push", "kinds"),
+    [
+        pytest.param(in_its_own_task, ["manner"], id="in its own task"),
+        pytest.param(a_copy, ["manner"], id="a copy of the context"),
+        pytest.param(copied_items, ["manner"], id="copies of the items"),
+        pytest.param(a_step_later, ["manner"], id="one more step of the loop"),
+        pytest.param(read_before, ["manner"], id="one more look at the context"),
+        pytest.param(late, ["calls", "manner", "outcome"], id="a hundredth of a second later"),
+        pytest.param(swapped, ["calls", "manner", "outcome"], id="two items swapped"),
+        pytest.param(twice, ["calls", "manner"], id="sent twice"),
+        pytest.param(not_awaited, ["calls", "manner", "outcome"], id="not waited for"),
+    ],
+)
+def test_a_worse_patch_is_seen(usual: list[Step], push: Worse, kinds: list[str]) -> None:
+    verdict = judge(usual, usual, go_through(worsened(push)))
+    assert {*kinds} <= {*verdict.differing}
+
+
+def test_a_wobbling_stock_is_no_measure(usual: list[Step]) -> None:
+    other = [dict(step) for step in usual]
+    other[3]["calls"] = ["another"]
+    verdict = judge(usual, other, usual)
+    assert verdict.wobbles and verdict.first == 3
+    assert [*surprises({("lock", "Plain"): verdict}, {})] == [
+        "lock, Plain: stock does not do the same twice; mend the lab."
+    ]
+
+
+def test_a_step_that_is_missing_differs(usual: list[Step]) -> None:
+    verdict = judge(usual, usual, usual[:-1])
+    assert verdict.first == len(usual) - 1
+    assert set(verdict.differing) == {"calls", "manner", "outcome"}
+
+
+def test_every_variant_is_a_class_with_something_to_say() -> None:
+    assert len(VARIANTS) == 33
+    assert all(variant.__doc__ for variant in VARIANTS.values())
+
+
+def test_a_model_that_never_rests_ends_its_script() -> None:
+    class Busy(Plain):
+        class kind(RecordingSession):
+            async def take(self, chat_ctx: Any) -> None:
+                self._go_on()
+
+            def _go_on(self) -> None:
+                self.later(0.01, self._go_on)
+
+    del VARIANTS["Busy"]
+    (step,) = go_through(Busy())
+    assert "it does not come to rest" in step["raised"]
+
+
+def test_the_loop_counts_steps_and_tasks_and_knows_who_made_them() -> None:
+    loop = CountingLoop()
+
+    async def child() -> str:
+        return loop.lineage(asyncio.current_task())
+
+    async def parent() -> str:
+        return await asyncio.create_task(child())
+
+    work = loop.create_task(parent())
+    assert loop.settle()
+    assert (loop.steps, loop.tasks_made) == (3, 2)
+    here = "test_the_loop_counts_steps_and_tasks_and_knows_who_made_them.<locals>"
+    assert work.result() == f"{here}.child made by {here}.parent"
+    loop.close()
+
+
+# -- expected differences
+
+
+def test_expectations_are_strict_in_both_directions() -> None:
+    same = Verdict({}, {"calls": 0, "manner": 0, "outcome": 0})
+    differs = Verdict({"calls": ("step 1, typed",)}, {"calls": 1, "manner": 0, "outcome": 0}, 1)
+    expected = {("full", "Plain", "calls"): "it is slow"}
+    assert [*surprises({("full", "Plain"): differs, ("lock", "Plain"): same}, expected)] == []
+    assert [*surprises({("full", "Plain"): same}, expected)] == [
+        "full, Plain: the calls were expected to differ, and do not: it is slow"
+    ]
+    assert [*surprises({("lock", "Plain"): differs}, expected)] == [
+        "lock, Plain: the calls differ from stock, which was not expected."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[none]]\nreason = "r"', "speaks of the scope none"),
+        ('[[full]]\ncalls = ["A"]', "without a reason"),
+        ('[[full]]\nreason = "r"\nmoods = ["A"]', "speaks of moods"),
+        ('[[full]]\nreason = "r"\ncalls = ["C"]', "speaks of C; there is none"),
+        ('[[full]]\nreason = "r"\ncalls = ["A", "A"]', "full, A, calls twice"),
+        ("[[full]", "cannot be read"),
+    ],
+)
+def test_a_wrong_file_of_expectations_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "expected.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(BadExpectations, match=said):
+        read_expected(file, ["lock", "full"], ["A", "B"])
+
+
+def test_all_stands_for_everything_that_was_run(tmp_path: Path) -> None:
+    file = tmp_path / "expected.toml"
+    file.write_text(
+        '[[full]]\nreason = "r"\ncalls = "all"\noutcome = ["B", "C"]\n', encoding="utf-8"
+    )
+    assert read_expected(file, ["full"], ["A", "B"], whole=False) == {
+        ("full", "A", "calls"): "r",
+        ("full", "B", "calls"): "r",
+        ("full", "B", "outcome"): "r",
+    }
+
+
+def test_what_is_written_down_can_be_read() -> None:
+    file = Path("lab/foreign/expected.toml")
+    expected = read_expected(file, ["lock", "full"], VARIANTS)
+    assert {name for scope, name, _ in expected if scope == "lock"} == {"UpdatesInItsStart"}
