@@ -166,7 +166,8 @@ PROJECT_CASES = [
         "is patched already",
         fails=True,
         files=project(POETRY_BESIDE),
-        note="its build takes a patched wheel for stock, and stops; make that index explicit",
+        note="its build takes a patched wheel for the stock one, and stops; make that index "
+        "`explicit`",
     ),
     poetry("project: an explicit index", "poetry install", PATCHED, files=project(POETRY_INDEX)),
     pdm("project: the tree", "pdm install", PATCHED, files=project(PDM, FILE)),
