@@ -83,8 +83,10 @@ def test_what_differs() -> None:
 
 def test_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     same = {"t[a]": Outcome("passed"), "u": Outcome("failed", "x")}
-    assert not report({"1": same, "2": same})
-    assert "1: 1 failed, 1 passed\n" in (said := capsys.readouterr().out)
+    broken = {"f.py": Outcome("not collected", "No module x")}
+    assert not report({"1": {**same, **broken}, "2": {**same, **broken}})
+    assert "1: 1 failed, 1 not collected, 1 passed\n" in (said := capsys.readouterr().out)
+    assert said.count("not collected: f.py: No module x\n") == 1
     assert "No outcome differs." in said
     assert report({"1": same, "2": {**same, "t[a]": Outcome("timed out", "late")}})
     said = capsys.readouterr().out

@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 30
 """So many seconds a test may take; upstream's take some."""
 
-FILE_LIMIT = 600
+FILE_LIMIT = 300
 """So many seconds a file of tests may take, where the limit of each test could not end one."""
 
 _RUNNER = ("pytest-timeout>=2.3", "pytest-reportlog>=0.4")
@@ -256,6 +256,9 @@ def report(runs: Mapping[str, Outcomes]) -> bool:
     stock, *_ = runs.values()
     if not any(outcome.state in ("passed", "failed") for outcome in stock.values()):
         raise CtxlockError("No test ran on stock, so that this shows nothing.")
+    for test, outcome in stock.items():
+        if outcome.state == "not collected":
+            out.print(f"not collected: {test}: {outcome.detail}", soft_wrap=True, markup=False)
     rows = differing(runs)
     for test, row in rows:
         out.print(f"\n{test}", soft_wrap=True, markup=False)
