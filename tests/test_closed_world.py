@@ -19,7 +19,7 @@ import pytest
 from activity import NAME, fetch
 from line_by_line import unexplained
 from test_rewrite_fuzz_releases import naked
-from whole_edits import KINDS, MARK, Edited, edited, renamed
+from whole_edits import KINDS, MARK, Edited, edited, insert_line, renamed
 
 from ctxlock.errors import NothingToGuard, NotUnderstood
 from ctxlock.patch import patch_source
@@ -232,13 +232,7 @@ def insert(module: str, method: str) -> Edited:
         for node in ast.walk(ast.parse(module))
         if isinstance(node, ast.FunctionDef) and node.name == method
     )
-    lines = module.split("\n")
-    lines.insert(found.body[-1].lineno - 1, f"        {MARK}()")
-
-    def unchanged(was: str, now: str) -> bool:
-        return [line for line in now.split("\n") if MARK not in line] == was.split("\n")
-
-    return Edited("\n".join(lines), "a statement inserted", unchanged)
+    return insert_line(module, found.body[-1].lineno - 1, " " * 8, f"{MARK}()")
 
 
 def test_upstreams_own_lock_by_another_name_is_refused(releases: dict[str, Release]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from textwrap import indent
 
-__all__ = ["KINDS", "MARK", "Edited", "edited", "renamed"]
+__all__ = ["KINDS", "MARK", "Edited", "edited", "insert_line", "renamed"]
 
 MARK = "marked_7f"
 """A name that nothing else has."""
@@ -184,18 +184,26 @@ def _matters(module: str, block: list[ast.stmt], at: int) -> bool:
     return last - first < 12 and any(name in text for name in HOT)
 
 
-def _without_mark(was: str, now: str) -> bool:
-    """Whether the marked lines are all that is new."""
-    return [line for line in now.split("\n") if MARK not in line] == was.split("\n")
+def insert_line(module: str, at: int, margin: str, new: str) -> Edited:
+    """Inserts a marked line, `at` counted from 0; patched, it is there once."""
+    lines = module.split("\n")
+    lines.insert(at, margin + new)
+
+    def unchanged(was: str, now: str) -> bool:
+        marked = [line.strip() for line in now.split("\n") if MARK in line]
+        return marked == [new] and _without_mark(now) == was
+
+    return Edited("\n".join(lines), f"line {at + 1} inserted: {new}", unchanged)
+
+
+def _without_mark(text: str) -> str:
+    return "\n".join(line for line in text.split("\n") if MARK not in line)
 
 
 def _insert(random: Random, module: str, method: str) -> Edited:
     first, last, margin = _pick(random, module, method)
-    at = random.choice([first, last])
-    lines = module.split("\n")
     new = random.choice([*LINES, f"# {MARK}"])
-    lines.insert(at, margin + new)
-    return Edited("\n".join(lines), f"line {at + 1} inserted: {new}", _without_mark)
+    return insert_line(module, random.choice([first, last]), margin, new)
 
 
 def _insert_method(random: Random, module: str, method: str) -> Edited:
