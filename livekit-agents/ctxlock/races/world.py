@@ -177,6 +177,7 @@ class World:
             if not any(other.overlaps_handoff(progress) for other in self.progress):
                 raise
             progress.refused, progress.ended = True, self._step
+        self.talk.order.ask([item.id for item in self.initial], progress.effect.adds)
         for earlier in self.progress:
             if earlier.ended is not None and earlier.as_event().precedes(progress.as_event()):
                 self.talk.order.ask(earlier.effect.adds, progress.effect.adds)
