@@ -20,7 +20,7 @@ MINORS = tomlkit.parse(Path("tools/minors.toml").read_text(encoding="utf-8")).un
 NEWEST = [*MINORS][-1]
 CI_MINORS = [f"minors({release})" for release in ("1.0.23", "1.8.8", "1.8.9")]
 CI_SESSIONS = ["lint", "types", "patched_types", "tests", "explore", "matrix", "some_installers"]
-nox.options.sessions = [*CI_SESSIONS, "lock", "pythons", "providers", *CI_MINORS]
+nox.options.sessions = [*CI_SESSIONS, "lock", "pythons", "providers", "sequential", *CI_MINORS]
 
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
@@ -133,6 +133,18 @@ def providers(session: nox.Session) -> None:
     scratch = str(Path(session.create_tmp()).resolve())
     session.run("python", "-m", "lab", "--scratch", scratch, *session.posargs)
     session.run("python", "-m", "lab.worse", "--scratch", scratch)
+
+
+@nox.session
+def sequential(session: nox.Session) -> None:
+    """Foreign models, and scripts in which nothing overlaps, on stock and patched: all the same?
+
+    `-- --seeds 1000` goes through more scripts; `-- --seed 7 --length 3` replays one.
+    """
+    scratch = str(Path(session.create_tmp()).resolve())
+    if not session.posargs:
+        session.run("python", "-m", "lab.foreign", "--scratch", scratch)
+    session.run("python", "-m", "lab.sequences", "--scratch", scratch, *session.posargs)
 
 
 @nox.session(default=False)
