@@ -83,7 +83,7 @@ class Provider(WebSocketFarEnd):
 
     name = "ultravox"
     requirements = ("livekit-plugins-ultravox",)
-    # it does both whether asked to or not
+    # it never deletes and always numbers anew, asked to or not
     traits = frozenset({"never_deletes", "reuses_ids", "ready_late"})
 
     def __init__(self, recorder: Recorder, setting: Setting | None = None) -> None:
