@@ -22,7 +22,7 @@ NEWEST = RECENT[-1]
 CI_MINORS = [f"minors({release})" for release in ("1.0.23", *RECENT)]
 CI_FULL = [f"full({release})" for release in RECENT]
 CI_SESSIONS = ["lint", "types", "patched_types", "tests", "explore", "matrix", "some_installers"]
-CI_SESSIONS += ["long_calls", "pythons", "providers"]
+CI_SESSIONS += ["long_calls", "pythons", "providers", "sequential"]
 nox.options.sessions = [*CI_SESSIONS, *CI_FULL, *CI_MINORS]
 
 TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
@@ -123,6 +123,18 @@ def providers(session: nox.Session) -> None:
     scratch = str(Path(session.create_tmp()).resolve())
     session.run("python", "-m", "lab", "--scratch", scratch, *session.posargs)
     session.run("python", "-m", "lab.worse", "--scratch", scratch)
+
+
+@nox.session
+def sequential(session: nox.Session) -> None:
+    """Foreign models, and scripts in which nothing overlaps, on stock and patched: all the same?
+
+    `-- --seeds 1000` goes through more scripts; `-- --seed 7 --length 3` replays one.
+    """
+    scratch = str(Path(session.create_tmp()).resolve())
+    if not session.posargs:
+        session.run("python", "-m", "lab.foreign", "--scratch", scratch)
+    session.run("python", "-m", "lab.sequences", "--scratch", scratch, *session.posargs)
 
 
 @nox.session(default=False)

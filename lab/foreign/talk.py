@@ -23,18 +23,9 @@ from .recorder import LogLines, Recorder, Step
 
 __all__ = ["LabAgent", "Restless", "Talk", "on_the_virtual_clock"]
 
-_EVENTS = (
-    "user_state_changed",
-    "agent_state_changed",
-    "user_input_transcribed",
-    "conversation_item_added",
-    "function_tools_executed",
-    "session_usage_updated",
-    "speech_created",
-    "tool_execution_updated",
-    "error",
-    "close",
-)
+_STATES = ("user_state_changed", "agent_state_changed", "error", "close")
+_SPOKEN = ("user_input_transcribed", "conversation_item_added", "speech_created")
+_WORKED = ("function_tools_executed", "tool_execution_updated", "session_usage_updated")
 
 
 class Restless(Exception):
@@ -200,7 +191,7 @@ class Talk:
             aec_warmup_duration=None,
             turn_handling={"turn_detection": "realtime_llm"},
         )
-        for event in _EVENTS:
+        for event in (*_STATES, *_SPOKEN, *_WORKED):
             self.session.on(event, self._happened)
         if self._audio:
             self.session.output.audio = Speaker(self.loop)

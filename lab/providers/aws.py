@@ -144,7 +144,8 @@ class Provider(FarEnd):
 
     name = "aws"
     requirements = ("livekit-plugins-aws[realtime]",)
-    traits = frozenset({"ready_late", "reuses_ids"})
+    # ids of items are the client's own, and nothing is ever deleted
+    traits = frozenset({"ready_late"})
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -208,8 +209,6 @@ class Provider(FarEnd):
 
     def opened(self, about: Any) -> _Stream:
         """A client has opened a stream."""
-        if "reuses_ids" in self.setting.traits:
-            self._numbers = itertools.count(1)
         self._streams.append(_Stream(self, self.connection_opened(about)))
         return self._streams[-1]
 

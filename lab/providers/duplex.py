@@ -44,7 +44,8 @@ class Provider(WebSocketFarEnd):
 
     name = "duplex"
     requirements = ("livekit-plugins-openai",)
-    traits = frozenset({"ready_late", "reuses_ids"})
+    # ids of items are the client's own, and nothing is ever deleted
+    traits = frozenset({"ready_late"})
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -111,8 +112,6 @@ class Provider(WebSocketFarEnd):
 
     async def connected(self, connection: Connection) -> None:
         """The client speaks first."""
-        if "reuses_ids" in self.setting.traits:
-            self._numbers = itertools.count(1)
         self._talks[connection.number] = _Talk()
 
     async def read(self, connection: Connection, frame: Any) -> None:

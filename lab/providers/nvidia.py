@@ -11,6 +11,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+from aiohttp import web
+
 from ..far_end import Setting
 from ..script import answer_for
 from ..trace import Recorder
@@ -24,6 +26,10 @@ __all__ = ["Provider"]
 _HANDSHAKE, _SOUND, _WORDS = b"\x00", b"\x01", b"\x02"
 _RATE = 24000
 _FRAME = 0.08
+
+
+_NETWORK = 0.001
+"""Seconds until a client is let in; over a network that is longer than a few rounds of a loop."""
 
 
 class _Once(logging.Filter):
@@ -68,6 +74,10 @@ class Provider(WebSocketFarEnd):
             base_url=f"ws://{self.address}", http_session=self.http
         )
         return model
+
+    async def _accept(self, request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(_NETWORK)
+        return await super()._accept(request)
 
     async def connected(self, connection: Connection) -> None:
         """Shakes hands, which lets the client send."""

@@ -13,6 +13,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from aiohttp import web
+
 from ..far_end import Setting
 from ..script import Answer, answer_for, answer_for_output, greeting_for, silence
 from ..trace import Recorder
@@ -25,6 +27,10 @@ __all__ = ["Provider"]
 
 _QUOTED = re.compile(r'"(?P<text>.*)"', re.DOTALL)
 """A text of the user's within the system message of a request for a reply."""
+
+
+_NETWORK = 0.001
+"""Seconds until a client is let in; over a network that is longer than a few rounds of a loop."""
 
 
 class Provider(WebSocketFarEnd):
@@ -56,6 +62,10 @@ class Provider(WebSocketFarEnd):
         if frame["type"] == "audio_chunk":
             return {**frame, "audio": f"{len(frame['audio'])} characters"}
         return frame
+
+    async def _accept(self, request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(_NETWORK)
+        return await super()._accept(request)
 
     async def connected(self, connection: Connection) -> None:
         """The client speaks first."""
