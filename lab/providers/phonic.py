@@ -50,11 +50,11 @@ class Provider(WebSocketFarEnd):
         """A model whose client connects to here."""
         from phonic.environment import PhonicEnvironment
 
-        from livekit.plugins import phonic
+        from livekit.plugins.phonic import realtime
 
         # neither the plugin nor a variable takes an address: the client's own setting does
         PhonicEnvironment.DEFAULT.production = f"ws://{self.address}"
-        model: llm.RealtimeModel = phonic.realtime.RealtimeModel(api_key="none")
+        model: llm.RealtimeModel = realtime.RealtimeModel(api_key="none")
         return model
 
     def frame_fact(self, frame: Any) -> Any:
