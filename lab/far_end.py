@@ -9,7 +9,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .trace import Recorder
@@ -54,7 +53,6 @@ class FarEnd(ABC):
         traits: The habits that it can be asked for, of ``never_deletes`` (a deletion is neither
             done nor acknowledged, as some providers do) and ``reuses_ids`` (items of a new
             connection are numbered from the start again), ``ready_late`` (honours `ready_after`).
-        audio_only: Whether a typed turn is impossible.
 
     Attributes:
         recorder: Where facts are taken down.
@@ -163,12 +161,7 @@ class FarEnd(ABC):
         await self.open()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

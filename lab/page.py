@@ -129,8 +129,8 @@ to and trimmed, new instructions and tools, handoffs, interruptions, dropped con
 ends are scripted and listen on loopback, or stand in for a client; no provider's service is asked.
 It compares the connections that are opened, what is sent on each, in order and at which moment,
 what is logged from WARNING up, error events, exceptions, the agent's context, the history, the
-session's events, and the tasks that are left. Ids are given names by their first appearance;
-nothing else is overlooked.
+session's events, and the tasks that are left. Ids are given names by their first appearance; times
+of the wall clock and what metrics hold are left out.
 
 - **same**: nothing differs. A failure counts as any other fact: what fails on stock fails alike.
 - **calls**: nobody outside of the plugin sees a difference; the plugin is called from another

@@ -22,14 +22,12 @@ class Step:
     Attributes:
         name: What the table calls it.
         run: What happens.
-        failure: Whether it contains a failure: a dropped connection, a refusal, a time limit.
         ready_after: As in `Setting`.
         traits: As in `Setting`.
     """
 
     name: str
     run: Callable[[World], Awaitable[None]]
-    failure: bool = False
     ready_after: float = 0.0
     traits: frozenset[str] = field(default_factory=frozenset)
 
@@ -44,14 +42,12 @@ STEPS: dict[str, Step] = {}
 _Run = Callable[[World], Awaitable[None]]
 
 
-def step(
-    *, failure: bool = False, ready_after: float = 0.0, traits: tuple[str, ...] = ()
-) -> Callable[[_Run], _Run]:
+def step(*, ready_after: float = 0.0, traits: tuple[str, ...] = ()) -> Callable[[_Run], _Run]:
     """Makes a step of a function, and names it after that."""
 
     def made(run: _Run) -> _Run:
         name = run.__name__.strip("_").replace("_", " ")
-        STEPS[name] = Step(name, run, failure, ready_after, frozenset(traits))
+        STEPS[name] = Step(name, run, ready_after, frozenset(traits))
         return run
 
     return made
@@ -459,7 +455,7 @@ async def interruption_of_a_tool(world: World) -> None:
     await world.typed("Go on.")
 
 
-@step(failure=True)
+@step()
 async def dropped_connection(world: World) -> None:
     """The connection dies between turns."""
     await world.start(world.agent("Ann"))
@@ -472,7 +468,7 @@ async def dropped_connection(world: World) -> None:
     await world.typed("Third.")
 
 
-@step(failure=True)
+@step()
 async def dropped_in_a_reply(world: World) -> None:
     """The connection dies while a reply plays."""
     await world.start(world.agent("Ann"))
@@ -485,7 +481,7 @@ async def dropped_in_a_reply(world: World) -> None:
     await world.typed("Second.")
 
 
-@step(failure=True)
+@step()
 async def go_away(world: World) -> None:
     """The provider asks its client to connect anew."""
     await world.start(world.agent("Ann", tools=[look_up(world)]))
@@ -519,7 +515,7 @@ async def id_used_again(world: World) -> None:
     await world.typed("Third.")
 
 
-@step(failure=True, traits=("never_deletes",))
+@step(traits=("never_deletes",))
 async def deletions_ignored(world: World) -> None:
     """The provider never deletes."""
     await world.start(world.agent("Ann"))
@@ -530,7 +526,7 @@ async def deletions_ignored(world: World) -> None:
     await world.typed("Third.")
 
 
-@step(failure=True, ready_after=17.0, traits=("ready_late",))
+@step(ready_after=17.0, traits=("ready_late",))
 async def ready_late(world: World) -> None:
     """The session is ready only after 17 s; the agent greets at once."""
     await world.start(world.agent("Ann", on_entering=world.greeting()))
@@ -538,7 +534,7 @@ async def ready_late(world: World) -> None:
     await world.typed("First.")
 
 
-@step(failure=True, ready_after=17.0, traits=("ready_late",))
+@step(ready_after=17.0, traits=("ready_late",))
 async def ready_late_with_a_turn(world: World) -> None:
     """The session is ready only after 17 s; the user types meanwhile."""
     await world.start(world.agent("Ann", chat_ctx=a_conversation()))

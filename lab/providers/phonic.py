@@ -30,7 +30,7 @@ _QUOTED = re.compile(r'"(?P<text>.*)"', re.DOTALL)
 
 
 _NETWORK = 0.001
-"""Seconds until a client is let in; over a network that is longer than a few rounds of a loop."""
+"""Seconds until a client is let in or answered; that is longer than a few rounds of a loop."""
 
 
 class Provider(WebSocketFarEnd):
@@ -50,11 +50,11 @@ class Provider(WebSocketFarEnd):
         """A model whose client connects to here."""
         from phonic.environment import PhonicEnvironment
 
-        from livekit.plugins import phonic
+        from livekit.plugins.phonic import realtime
 
         # neither the plugin nor a variable takes an address: the client's own setting does
         PhonicEnvironment.DEFAULT.production = f"ws://{self.address}"
-        model: llm.RealtimeModel = phonic.realtime.RealtimeModel(api_key="none")
+        model: llm.RealtimeModel = realtime.RealtimeModel(api_key="none")
         return model
 
     def frame_fact(self, frame: Any) -> Any:
@@ -128,6 +128,7 @@ class Provider(WebSocketFarEnd):
         self._speech = self.start(self._speak(connection, answer))
 
     async def _speak(self, connection: Connection, answer: Answer) -> None:
+        await asyncio.sleep(_NETWORK)
         await self.acknowledging()
         if answer.text:
             half = len(answer.text) // 2

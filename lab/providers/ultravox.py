@@ -94,9 +94,9 @@ class Provider(WebSocketFarEnd):
 
     def model(self) -> llm.RealtimeModel:
         """A model whose calls are made here."""
-        from livekit.plugins import ultravox
+        from livekit.plugins.ultravox import realtime
 
-        model: llm.RealtimeModel = ultravox.realtime.RealtimeModel(
+        model: llm.RealtimeModel = realtime.RealtimeModel(
             api_key="none", base_url=f"http://{self.address}/api", http_session=self.http
         )
         return model
