@@ -171,7 +171,8 @@ def benchmarks(session: nox.Session, release: str, scope: str) -> None:
 def fuzz(session: nox.Session) -> None:
     """Ten times as many edits of real methods as the tests make."""
     session.run(
-        *("pytest", "tests/test_rewrite_fuzz_releases.py", *session.posargs),
+        *("pytest", "tests/test_rewrite_fuzz_releases.py", "tests/test_closed_world.py"),
+        *session.posargs,
         env={"CTXLOCK_FUZZ": os.environ.get("CTXLOCK_FUZZ", "2000")},
     )
 

@@ -158,3 +158,125 @@ def test_refuses_a_lock_made_otherwise() -> None:
     made = HEAD + LOCK.replace("asyncio.Lock()", "asyncio.Semaphore(2)")
     with pytest.raises(NotUnderstood, match="changed more than the lock"):
         compare(module(BARE), module(GUARDED, head=made))
+
+
+def test_refuses_a_statement_lost_in_a_method_that_is_not_touched() -> None:
+    other = "def other(self):\n    first()\n    second()\n"
+    compare(module(BARE, other), guarded(GUARDED, other))
+    for gone in ("    first()\n", "    second()\n"):
+        with pytest.raises(NotUnderstood, match="changed more than the lock"):
+            compare(module(BARE, other), guarded(GUARDED, other.replace(gone, "")))
+
+
+# What upstream has itself is not what the patch adds.
+
+HOISTED = """\
+async def sync(self, said):
+    before(said)
+    try:
+        ctx = self._rt_session.chat_ctx.copy()
+        ctx.insert(said)
+        await self._rt_session.update_chat_ctx(ctx)
+    except RealtimeError:
+        log()
+    after(said)
+"""
+UPSTREAMS = """\
+async def sync(self, ctx):
+    async with self._rt_chat_ctx_lock:
+        await self._rt_session.update_chat_ctx(ctx)
+"""
+ALONE = """\
+async def sync(self, ctx):
+    await self._rt_session.update_chat_ctx(ctx)
+"""
+TAKEN_LATE = """\
+async def sync(self, said):
+    before(said)
+    ctx = self._rt_session.chat_ctx.copy()
+    ctx.insert(said)
+    try:
+        async with self._rt_chat_ctx_lock:
+            await self._rt_session.update_chat_ctx(ctx)
+    except RealtimeError:
+        log()
+    after(said)
+"""
+LOCKS = "        self._rt_chat_ctx_lock = asyncio.Lock()\n"
+
+
+def test_accepts_a_lock_of_upstreams_that_takes_more_in() -> None:
+    compare(locked(TAKEN_LATE), guarded(GUARDED))
+
+
+@pytest.mark.parametrize(
+    ("original", "patched"),
+    [
+        pytest.param(locked(CHECKED), guarded(UNCHECKED), id="its lock and its check are lost"),
+        pytest.param(
+            locked(CHECKED),
+            guarded(CHECKED.replace("            if self._rt_session is not None:\n    ", "")),
+            id="its check is lost",
+        ),
+        pytest.param(locked(UPSTREAMS), guarded(ALONE), id="its lock is lost"),
+        pytest.param(
+            module(UPSTREAMS, head=HEAD + LOCK.replace("        #", "        # mine\n        #")),
+            guarded(UPSTREAMS),
+            id="its comment is lost",
+        ),
+        pytest.param(locked(UPSTREAMS), module(UPSTREAMS), id="the making of its lock is lost"),
+        pytest.param(
+            locked(UPSTREAMS),
+            locked(UPSTREAMS).replace(LOCKS, LOCKS + LOCKS),
+            id="its lock is made twice",
+        ),
+        pytest.param(
+            module(ALONE),
+            module("def __del__(self):\n    self._rt_chat_ctx_lock = asyncio.Lock()\n", ALONE),
+            id="a lock made elsewhere",
+        ),
+        pytest.param(
+            module(HOISTED),
+            guarded(BARE),
+            id="what was in the try is before it",
+        ),
+        pytest.param(
+            module(BARE),
+            guarded(HOISTED),
+            id="drawn into the try without the lock",
+        ),
+        pytest.param(
+            module(UNCHECKED),
+            guarded(
+                CHECKED.replace(
+                    "    else:",
+                    "            else:\n                more()\n    else:",
+                )
+            ),
+            id="a check with an else",
+        ),
+        pytest.param(
+            module(ALONE),
+            guarded(
+                """\
+                async def sync(self, ctx):
+                    async with self._rt_chat_ctx_lock:
+                        if self._rt_session is not None:
+                            await self._rt_session.update_chat_ctx(ctx)
+                """
+            ),
+            id="a check where upstream had none",
+        ),
+        pytest.param(
+            module(BARE), guarded(GUARDED.replace("log()", "log()  # why")), id="a comment more"
+        ),
+        pytest.param(
+            module(BARE.replace("log()", "log(0x10)")),
+            guarded(GUARDED.replace("log()", "log(16)")),
+            id="a number by another spelling",
+        ),
+    ],
+)
+def test_refuses_what_upstream_has_itself_to_vanish(original: str, patched: str) -> None:
+    with pytest.raises(NotUnderstood, match="changed more than the lock"):
+        compare(original, patched)

@@ -176,6 +176,20 @@ def test_refuses_a_class_without_a_lock_to_follow() -> None:
     assert_names(refused, source, "makes no `_lock`")
 
 
+@pytest.mark.parametrize("place", ["again", "under an if"])
+def test_names_the_line_of_a_lock_that_cannot_be_made_there(place: str) -> None:
+    made = "        self._lock = asyncio.Lock()\n"
+    here = made.replace("\n", "  # <- here\n")
+    if place == "under an if":
+        head = HEAD.replace(made, f"        if other:\n    {here}")
+    else:
+        head = HEAD.replace(made, made + here)
+    source = module(PUSH, head=head)
+    with pytest.raises(NotUnderstood) as refused:
+        patch_source(source.encode(), NAME, "lock")
+    assert_names(refused, source, "_rt_chat_ctx_lock is ")
+
+
 def test_refuses_a_rewriter_that_does_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patch, "guard", lambda text, filename: guarded(GUARDED_PUSH) + "x = 1\n")
     with pytest.raises(NotUnderstood, match="changed more than the lock"):

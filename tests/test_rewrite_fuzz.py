@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from activity import HEAD, LOCK, NAME, locked, module, patched_or_refused
 from hypothesis import given, settings, strategies as st
+from line_by_line import unexplained
 
 from ctxlock.errors import NothingToGuard, NotUnderstood
 from ctxlock.patch import patch_source
@@ -107,6 +108,7 @@ def judge(source: str, handoff: bool = False) -> bool:
     text = patched_or_refused(source)
     if text is None:
         return False
+    assert unexplained(source, text) is None
     with contextlib.suppress(SyntaxError):  # which `ast.parse` does not see, as a stray `await`
         asyncio.run(asyncio.wait_for(run(text, handoff), 5))
     return True

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from activity import HEAD, LOCK, NAME, PUSH, REPLACING, fetch, module, patched_or_refused
 from edits import Edit, breaking, keeping
+from line_by_line import unexplained
 
 from ctxlock.sites import Site, find_sites
 
@@ -139,6 +140,7 @@ def judge(source: str) -> tuple[Site, ...] | None:
     sites = find_sites(text, NAME)
     assert not any(site.state == "bare" or site.rechecked is False for site in sites)
     assert not naked(text)
+    assert unexplained(source, text) is None
     return sites
 
 

@@ -634,11 +634,58 @@ REFUSED_SPANS = [
         """\
         async def sync(self):
             ctx = self._rt_session.chat_ctx.copy()
-            async with other:
-                await self._rt_session.update_chat_ctx(ctx)  # <- here
+            async with other:  # <- here
+                await self._rt_session.update_chat_ctx(ctx)
         """,
-        "not taken in the same block",
+        "`other` is held here",
         id="another lock between",
+    ),
+    pytest.param(
+        """\
+        async def sync(self, ctx):
+            async with self._rt_ctx_mutex:  # <- here
+                async with self._rt_chat_ctx_lock:
+                    await self._rt_session.update_chat_ctx(ctx)
+        """,
+        "`self._rt_ctx_mutex` is held here",
+        id="another lock around",
+    ),
+    pytest.param(
+        """\
+        async def sync(self, ctx):
+            async with self._lock, self._slot() as slot:  # <- here
+                await self._rt_session.update_chat_ctx(ctx)
+        """,
+        "`self._slot()` is held here",
+        id="another lock beside the activity's",
+    ),
+    pytest.param(
+        """\
+        async def sync(self, ctx):
+            await self._rt_session.update_chat_ctx(ctx)
+
+        async def later(self, ctx):
+            await self.sync(ctx)
+
+        async def start(self):
+            async with self._mutex:  # <- here
+                if other:
+                    await self.later(self._agent.chat_ctx)
+        """,
+        "`self._mutex` is held here",
+        id="another lock around a method that pushes",
+    ),
+    pytest.param(
+        """\
+        async def sync(self, ctx):
+            await self._mutex.acquire()  # <- here
+            try:
+                await self._rt_session.update_chat_ctx(ctx)
+            finally:
+                self._mutex.release()
+        """,
+        "takes a lock in a method that pushes",
+        id="another lock acquired",
     ),
 ]
 
@@ -739,6 +786,9 @@ ACCEPTED = [
     pytest.param("if x and (self._rt_session or y): pass", id="truth"),
     pytest.param("while self._rt_session: break", id="loop"),
     pytest.param("await self._rt_session.update_tools([])", id="other update"),
+    pytest.param("async with self._mutex: await tool()", id="another lock around no push"),
+    pytest.param("async with self._lock: await self.sync(x)", id="activity's lock around a push"),
+    pytest.param("with keep(): await self.sync(x)", id="a plain with, which cannot wait"),
     pytest.param("'a word on update_chat_ctx'", id="words"),
     pytest.param("await self.update_chat_ctx(x)", id="own replacement"),
 ]

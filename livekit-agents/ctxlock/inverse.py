@@ -34,6 +34,9 @@ _ADDED = (
 """The lines that the scope lock adds, but for comments and empty ones."""
 
 
+_CHANGED = "The rewrite changed more than the lock here; nothing was written."
+
+
 def check_inverse(original: bytes, patched: bytes, filename: str) -> None:
     """Checks that both texts are the same program but for what the patch adds.
 
@@ -59,9 +62,6 @@ def check_inverse(original: bytes, patched: bytes, filename: str) -> None:
     changed = _difference(old, new, checked=False)
     if changed is not None:
         raise before.refuse(changed, _CHANGED)
-
-
-_CHANGED = "The rewrite changed more than the lock here; nothing was written."
 
 
 def _lost_line(original: bytes, patched: bytes) -> int | None:

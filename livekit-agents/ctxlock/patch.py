@@ -57,7 +57,7 @@ def patch_source(source: bytes, filename: str, scope: Scope = DEFAULT_SCOPE) -> 
         raise NothingToGuard(f"{filename}: this is patched already; start from the stock release.")
     guarded = guard(text, filename)
     patched = guarded.encode()
-    sites = _guarded(patched, before, filename)
+    sites = _guarded(source, patched, before, filename)
     if guarded == text and scope == "lock":
         raise NothingToGuard(
             f"{filename}: every site is guarded already; the stock release suffices for the scope "
@@ -69,7 +69,7 @@ def patch_source(source: bytes, filename: str, scope: Scope = DEFAULT_SCOPE) -> 
     patched = route(guarded, filename).encode()
     check_inverse(source, patched, filename)
     added = resources.files("ctxlock").joinpath("added", f"{MODULE}.py").read_bytes()
-    return Patched(patched, _guarded(patched, before, filename), {ADDED: added})
+    return Patched(patched, _guarded(source, patched, before, filename), {ADDED: added})
 
 
 def unified_diff(before: bytes, after: bytes, path: str) -> Iterator[bytes]:
@@ -88,9 +88,14 @@ def unified_diff(before: bytes, after: bytes, path: str) -> Iterator[bytes]:
         yield line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n"
 
 
-def _guarded(patched: bytes, before: Sequence[Site], filename: str) -> tuple[Site, ...]:
-    """The sites of what was made of a file with the sites `before`; it names the lines of those."""
-    sites = find_sites(patched, filename)
+def _guarded(
+    source: bytes, patched: bytes, before: Sequence[Site], filename: str
+) -> tuple[Site, ...]:
+    """The sites of what was made of `source`, whose sites are `before`; it names its lines."""
+    try:
+        sites = find_sites(patched, filename)
+    except NotUnderstood as e:
+        raise NotUnderstood(filename, _line_before(source, patched, e.line), e.reason) from None
     for was, site in zip_longest(before, sites):
         if was is None or site is None or site.state == "bare" or site.rechecked is False:
             named = was or site
@@ -100,6 +105,16 @@ def _guarded(patched: bytes, before: Sequence[Site], filename: str) -> tuple[Sit
                 f"The {named.role} in {named.function} could not be guarded; nothing was written.",
             )
     return sites
+
+
+def _line_before(source: bytes, patched: bytes, line: int) -> int:
+    """The line of `source` that became `line` of `patched`; for an added one, that before it."""
+    was, now = ([one.strip() for one in text.splitlines()] for text in (source, patched))
+    blocks = difflib.SequenceMatcher(None, was, now, autojunk=False).get_matching_blocks()
+    return max(
+        (block.a + min(line - block.b, block.size) for block in blocks if block.b < line),
+        default=1,
+    )
 
 
 def _decoded(source: bytes, filename: str) -> str:
