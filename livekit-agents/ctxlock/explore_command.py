@@ -47,7 +47,7 @@ def explore(
         int, typer.Option(min=2, max=4, help="How many operations overlap at most.")
     ] = 2,
     full: Annotated[
-        bool, typer.Option("--full", help="Disturb every group: larger ones, too, and several items.")
+        bool, typer.Option("--full", help="Disturb larger groups and several items, too.")
     ] = False,
     integrity: Annotated[
         bool,
