@@ -47,7 +47,7 @@ def explore(
         int, typer.Option(min=2, max=4, help="How many operations overlap at most.")
     ] = 2,
     full: Annotated[
-        bool, typer.Option("--full", help="Disturb groups of three and more, too.")
+        bool, typer.Option("--full", help="Disturb larger groups and several items, too.")
     ] = False,
     integrity: Annotated[
         bool,
@@ -67,7 +67,8 @@ def explore(
     Each pair of operations is started and acknowledged in every possible order, undisturbed and
     with each disturbance at each moment; with --depth 3 each triple too, undisturbed. The time is
     virtual. A schedule is violated if no sequential order of its operations gives what the model
-    has in the end, or if the agent and the model disagree. It happens in a temporary environment;
+    has in the end, if the agent and the model disagree, or if what was asked for in an order does
+    not stay in it. It happens in a temporary environment;
     yours is not touched.
 
     Exit codes: 0 every schedule is linearizable, 1 one is violated, 2 wrong usage,

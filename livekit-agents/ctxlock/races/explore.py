@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--clean", action="store_true", help="disturb nothing")
-    how.add_argument("--full", action="store_true", help="disturb the larger groups too")
+    how.add_argument("--full", action="store_true", help="disturb every group")
     parser.add_argument("--progress", action="store_true", help="a line per group on stderr")
     arguments = parser.parse_args(argv)
     integrity = arguments.integrity
