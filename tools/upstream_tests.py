@@ -11,26 +11,25 @@ Exit codes: 0 no outcome differs, 1 some do, 2 wrong usage, 3 they could not be 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from packaging.version import Version
 from rich.console import Console
 from rich.table import Table
 from upstream_checkout import Checkout, read_checkout
+from upstream_outcomes import Outcome, Outcomes, differing, ended_in, is_whole, outcomes_of
 
 from ctxlock.errors import CtxlockError
 from ctxlock.release import Scope, parse_scope
 
-__all__ = ["Outcome", "differing", "main", "outcomes_of"]
+__all__ = ["environment", "main", "report"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -38,7 +37,7 @@ LIMIT = 30
 """So many seconds a test may take; upstream's take some."""
 
 FILE_LIMIT = 300
-"""So many seconds a file of tests may take, where the limit of each test could not end one."""
+"""So many seconds a file of tests may take, should the limit of a test not end it."""
 
 _RUNNER = ("pytest-timeout>=2.3", "pytest-reportlog>=0.4")
 _COPIED = ("pyproject.toml", "pytest.ini", "conftest.py", "setup.cfg", "tox.ini")
@@ -47,73 +46,7 @@ _COPIED = ("pyproject.toml", "pytest.ini", "conftest.py", "setup.cfg", "tox.ini"
 _SECRETS = ("_API_KEY", "_API_SECRET", "_TOKEN", "_ACCESS_KEY_ID", "_SECRET_ACCESS_KEY")
 """How variables end that would let a test ask a provider."""
 
-_UNTOLD = "no outcome"
-
 out = Console(highlight=False)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a test ended, and the first line of what it said if that was not well."""
-
-    state: str
-    detail: str = ""
-
-
-Outcomes = Mapping[str, Outcome]
-
-
-def outcomes_of(log: str) -> dict[str, Outcome]:
-    """The outcome of each test in a report log, by its id; a file that cannot be imported is one.
-
-    Args:
-        log: What pytest-reportlog wrote, perhaps cut short.
-    """
-    found: dict[str, Outcome] = {}
-    for line in log.splitlines():
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue  # the last one, if pytest was ended while it wrote
-        kind, test = entry.get("$report_type"), entry.get("nodeid")
-        if kind == "CollectReport" and entry["outcome"] == "failed":
-            found[test] = Outcome("not collected", _said(entry["longrepr"]))
-        elif kind == "TestReport":
-            outcome = _outcome(entry)
-            # the teardown of what has failed adds nothing, and that of what passed may fail
-            if outcome is not None and (test not in found or found[test].state == "passed"):
-                found[test] = outcome
-    return found
-
-
-def _outcome(entry: Mapping[str, Any]) -> Outcome | None:
-    expected = "wasxfail" in entry
-    if entry["outcome"] == "failed":
-        said = _said(entry["longrepr"])
-        if "Timeout (>" in said:
-            return Outcome("timed out", said)
-        return Outcome("failed" if entry["when"] == "call" else "error", said)
-    if entry["outcome"] == "skipped":
-        return Outcome("xfailed" if expected else "skipped")
-    if entry["when"] == "call":
-        return Outcome("xpassed" if expected else "passed")
-    return None
-
-
-def _said(longrepr: Any) -> str:
-    """The first line of an error, as pytest tells of it in one of several shapes."""
-    if isinstance(longrepr, Mapping):
-        longrepr = (longrepr.get("reprcrash") or {}).get("message", "")
-    lines = str(longrepr or "").strip().splitlines()
-    errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
-    return (errors or lines or [""])[0]
-
-
-def differing(runs: Mapping[str, Outcomes]) -> list[tuple[str, list[Outcome]]]:
-    """The tests whose state is not the same in all runs, with their outcome in each."""
-    tests = sorted({test for outcomes in runs.values() for test in outcomes})
-    rows = [(t, [o.get(t, Outcome(_UNTOLD)) for o in runs.values()]) for t in tests]
-    return [(t, row) for t, row in rows if len({outcome.state for outcome in row}) > 1]
 
 
 def copy_tests(checkout: Checkout, tree: Path) -> None:
@@ -130,40 +63,63 @@ def run_tests(
 ) -> dict[str, Outcome]:
     """Runs each file of tests in a process of its own.
 
+    A test that is past the limit takes its process along: an exception in it, the other way to end
+    it, may be caught by a task that nobody looks at. The tests behind it run in a new process.
+
     Raises:
         CtxlockError: Pytest does not run.
     """
     outcomes: dict[str, Outcome] = {}
-    log, said = scratch / "log.jsonl", scratch / "said.txt"
-    for test in tests:
-        print(f"  {test}", file=sys.stderr, flush=True)
-        log.unlink(missing_ok=True)
-        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--timeout={limit}"]
-        with said.open("wb") as stream:
-            process = subprocess.Popen(
-                [*command, f"--report-log={log}", test],
-                cwd=tree,
-                env=environment(os.environ),
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-            )
-            try:
-                process.wait(FILE_LIMIT)
-            except subprocess.TimeoutExpired:
-                outcomes[test] = Outcome("ended", f"after {FILE_LIMIT} s")
-            finally:
-                process.kill()
-                process.wait()
-        told = log.read_text(encoding="utf-8") if log.is_file() else ""
-        if process.returncode in (3, 4) or not told:
-            last = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
-            raise CtxlockError(
-                f"Pytest could not run {test}: {''.join(last) or 'it said nothing'}; install what "
-                "it lacks by the dependency group `dev` of the checkout."
-            )
-        outcomes |= outcomes_of(told)
+    for file in tests:
+        print(f"  {file}", file=sys.stderr, flush=True)
+        left, limits = [file], [f"--timeout={limit}", "--timeout-method=thread"]
+        while left:
+            code, log, said = _pytest(python, tree, scratch, *limits, *left)
+            if code in (3, 4) or not log:
+                raise CtxlockError(
+                    f"Pytest could not run {file}: {said[-1] if said else 'it said nothing'}; "
+                    "install what it lacks by the dependency group `dev` of the checkout."
+                )
+            outcomes |= outcomes_of(log)
+            if is_whole(log):
+                break
+            if left == [file]:
+                _, _, said = _pytest(python, tree, scratch, "--collect-only", file)
+                left = [line for line in said if line.startswith(f"{file}::")]
+            left = [test for test in left if test not in ended_in(log)]
+            late = code is None or code == 1  # pytest-timeout ends with 1
+            how = Outcome("timed out") if late else Outcome("crashed", f"with the exit code {code}")
+            outcomes.update(dict.fromkeys(left[:1] or [file], how))
+            left = left[1:]
     return outcomes
+
+
+def _pytest(
+    python: str, tree: Path, scratch: Path, *arguments: str
+) -> tuple[int | None, str, list[str]]:
+    """Runs pytest; returns its exit code, None if it had to be ended, its log, and what it said."""
+    log, said = scratch / "log.jsonl", scratch / "said.txt"
+    log.unlink(missing_ok=True)
+    command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--report-log={log}"]
+    with said.open("wb") as stream:
+        process = subprocess.Popen(
+            [*command, *arguments],
+            cwd=tree,
+            env=environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+        )
+        code = None
+        try:
+            code = process.wait(FILE_LIMIT)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            process.kill()
+            process.wait()
+    told = log.read_text(encoding="utf-8") if log.is_file() else ""
+    return code, told, said.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
