@@ -68,8 +68,7 @@ def explore(
     with each disturbance at each moment; with --depth 3 each triple too, undisturbed. The time is
     virtual. A schedule is violated if no sequential order of its operations gives what the model
     has in the end, if the agent and the model disagree, or if what was asked for in an order does
-    not stay in it. It happens in a temporary environment;
-    yours is not touched.
+    not stay in it. It happens in a temporary environment; yours is not touched.
 
     Exit codes: 0 every schedule is linearizable, 1 one is violated, 2 wrong usage,
     3 it could not be run, or not to its end.
