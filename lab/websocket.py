@@ -59,6 +59,9 @@ class WebSocketFarEnd(FarEnd):
     protocols: ClassVar[tuple[str, ...]] = ()
     """Subprotocols to agree to."""
 
+    latency: ClassVar[float] = 0.0
+    """Virtual seconds until a client is let in; over a network, longer than some loop steps."""
+
     def __init__(self, recorder: Recorder, setting: Setting | None = None) -> None:
         super().__init__(recorder, setting)
         self.connections: list[Connection] = []
@@ -137,6 +140,8 @@ class WebSocketFarEnd(FarEnd):
             await self._runner.cleanup()
 
     async def _accept(self, request: web.Request) -> web.StreamResponse:
+        if self.latency:
+            await asyncio.sleep(self.latency)
         if request.headers.get("Upgrade", "").lower() != "websocket":
             return await self.answer_http(request)
         socket = web.WebSocketResponse(protocols=self.protocols, max_msg_size=0)

@@ -11,8 +11,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
-
 from ..far_end import Setting
 from ..script import answer_for
 from ..trace import Recorder
@@ -26,10 +24,6 @@ __all__ = ["Provider"]
 _HANDSHAKE, _SOUND, _WORDS = b"\x00", b"\x01", b"\x02"
 _RATE = 24000
 _FRAME = 0.08
-
-
-_NETWORK = 0.001
-"""Seconds until a client is let in; over a network that is longer than a few rounds of a loop."""
 
 
 class _Once(logging.Filter):
@@ -48,6 +42,7 @@ class Provider(WebSocketFarEnd):
     """A talk."""
 
     name = "nvidia"
+    latency = 0.001
     requirements = ("livekit-plugins-nvidia[personaplex]",)
     traits = frozenset({"never_deletes", "ready_late"})  # there is nothing to delete
 
@@ -74,10 +69,6 @@ class Provider(WebSocketFarEnd):
             base_url=f"ws://{self.address}", http_session=self.http
         )
         return model
-
-    async def _accept(self, request: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(_NETWORK)
-        return await super()._accept(request)
 
     async def connected(self, connection: Connection) -> None:
         """Shakes hands, which lets the client send."""

@@ -13,8 +13,6 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from aiohttp import web
-
 from ..far_end import Setting
 from ..script import Answer, answer_for, answer_for_output, greeting_for, silence
 from ..trace import Recorder
@@ -29,14 +27,11 @@ _QUOTED = re.compile(r'"(?P<text>.*)"', re.DOTALL)
 """A text of the user's within the system message of a request for a reply."""
 
 
-_NETWORK = 0.001
-"""Seconds until a client is let in or answered; that is longer than a few rounds of a loop."""
-
-
 class Provider(WebSocketFarEnd):
     """A conversation."""
 
     name = "phonic"
+    latency = 0.001
     requirements = ("livekit-plugins-phonic",)
     traits = frozenset({"never_deletes", "ready_late"})  # it never deletes, asked to or not
 
@@ -62,10 +57,6 @@ class Provider(WebSocketFarEnd):
         if frame["type"] == "audio_chunk":
             return {**frame, "audio": f"{len(frame['audio'])} characters"}
         return frame
-
-    async def _accept(self, request: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(_NETWORK)
-        return await super()._accept(request)
 
     async def connected(self, connection: Connection) -> None:
         """The client speaks first."""
@@ -128,7 +119,7 @@ class Provider(WebSocketFarEnd):
         self._speech = self.start(self._speak(connection, answer))
 
     async def _speak(self, connection: Connection, answer: Answer) -> None:
-        await asyncio.sleep(_NETWORK)
+        await asyncio.sleep(self.latency)
         await self.acknowledging()
         if answer.text:
             half = len(answer.text) // 2

@@ -29,8 +29,6 @@ __all__ = ["Provider"]
 
 _RATE = 24000
 
-_NETWORK = 0.001
-"""Seconds until a client is let in; over a network that is longer than a few rounds of a loop."""
 
 _PAUSE = 0.05
 """Seconds without a further text until texts are answered: those sent together are one turn."""
@@ -82,6 +80,7 @@ class Provider(WebSocketFarEnd):
     """Calls, each with a websocket."""
 
     name = "ultravox"
+    latency = 0.001
     requirements = ("livekit-plugins-ultravox",)
     # it never deletes and always numbers anew, asked to or not
     traits = frozenset({"never_deletes", "reuses_ids", "ready_late"})
@@ -115,10 +114,6 @@ class Provider(WebSocketFarEnd):
             },
             status=201,
         )
-
-    async def _accept(self, request: web.Request) -> web.StreamResponse:
-        await asyncio.sleep(_NETWORK)
-        return await super()._accept(request)
 
     async def connected(self, connection: Connection) -> None:
         """Greets: the call has begun, and it listens."""
