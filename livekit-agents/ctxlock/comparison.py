@@ -23,9 +23,10 @@ _COLOURS = {"kept": "green", "not applicable": "dim"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one race ended: `kept`, `lost`, `crashed`, `stuck`, `error` or `not applicable`.
+    """How one race ended: `kept`, `lost`, `moved`, `crashed`, `stuck`, `error` or `not applicable`.
 
-    `lost` is also said of an item that was deleted and came back; the detail tells which.
+    `lost` is also said of an item that was deleted and came back; the detail tells which. `moved`:
+    nothing is lost, but what was asked for in an order did not stay in it.
     """
 
     verdict: str
@@ -41,7 +42,7 @@ class Outcome:
     @property
     def harm(self) -> bool:
         """Whether the race did what the lock is there to prevent."""
-        return self.verdict in ("lost", "crashed")
+        return self.verdict in ("lost", "moved", "crashed")
 
 
 @dataclass(frozen=True)

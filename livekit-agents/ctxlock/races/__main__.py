@@ -13,8 +13,8 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .backend import Backend
@@ -31,12 +31,12 @@ class Unavailable(Exception):
     """The races cannot run through the plugin here; says why."""
 
 
-def outcome_of(run: Callable[[], object], errors: dict[type[BaseException], str]) -> dict[str, str]:
+def outcome_of(run: Callable[[], object], errors: Mapping[type[Any], str]) -> dict[str, str]:
     """Runs one scenario to its end, or to the watchdog's.
 
     Args:
         run: Runs it.
-        errors: What the exceptions mean that the scenario raises on purpose.
+        errors: What the exceptions mean that the scenario raises on purpose; the first that fits.
     """
     result = {"outcome": "stuck", "detail": f"It had not ended after {WATCHDOG:g} seconds."}
 
@@ -60,7 +60,7 @@ def outcome_of(run: Callable[[], object], errors: dict[type[BaseException], str]
 def recorded(scenario: Scenario, over: Backend | None) -> dict[str, object]:
     """Runs one scenario with a backend, or with the fake provider, and tells what happened."""
     from . import backend, trace
-    from .verdict import HandoffCrash, LostUpdate
+    from .verdict import HandoffCrash, LostUpdate, OutOfOrder
 
     recorder = trace.Recorder()
 
@@ -69,7 +69,8 @@ def recorded(scenario: Scenario, over: Backend | None) -> dict[str, object]:
         with trace.recording(recorder):
             asyncio.run(scenario.run())  # type: ignore[arg-type]
 
-    outcome = outcome_of(run, {LostUpdate: "lost", HandoffCrash: "crashed"})
+    meanings = {OutOfOrder: "moved", LostUpdate: "lost", HandoffCrash: "crashed"}
+    outcome = outcome_of(run, meanings)
     return {**outcome, "events": recorder.events()}
 
 
