@@ -47,6 +47,9 @@ GOOD = {
     "left-out-and-added-elsewhere": [
         "? abc", "agent abc", "= bc", "agent bc", "= bca", "agent bca",
     ],
+    "by-earlier-updates-first-and-then-as-asked": [
+        "? xa", "? xb", "agent xab", "= xabc", "model xb", "model xba", "model xb", "model xabc",
+    ],
     "left-out-and-back-elsewhere": ["? ab", "agent ab", "= b", "agent b", "model ba"],
 }  # fmt: skip
 
@@ -91,6 +94,18 @@ BAD = {
     "moved-by-the-application-and-back": (
         ["? ab", "agent ab", "! ba", "agent ba", "agent ab"],
         ["the agent has a before b"],
+    ),
+    "by-earlier-updates-and-for-ever": (
+        ["? xa", "? xb", "agent xab", "= xabc", "model xb", "model xba", "model xbac"],
+        ["the model has b before a"],
+    ),
+    "by-earlier-updates-after-it-was-as-asked": (
+        ["? xa", "? xb", "agent xab", "= xabc", "model xab", "model xba", "model xabc"],
+        ["for a while, the model has b before a"],
+    ),
+    "of-the-same-request": (
+        ["? x", "agent x", "model x", "= xab", "model xba", "model xab"],
+        ["for a while, the model has b before a"],
     ),
     "an-item-that-nobody-asked-for-is-moved": (
         ["agent ab", "agent ba"], ["the agent has b, which is moved in front of a"],
