@@ -70,7 +70,8 @@ def _numbers(report: Report) -> list[str]:
 
 def _summary(runs: Sequence[Report]) -> str:
     scopes = _in_order(scope for run in runs for scope, _, _ in run.verdicts)
-    columns = [(scope, run) for scope in scopes for run in runs]
+    judged = {(scope, id(run)) for run in runs for scope, _, _ in run.verdicts}
+    columns = [(scope, run) for scope in scopes for run in runs if (scope, id(run)) in judged]
     head = ["provider", *(f"`{scope}`, {run.delay:g} ms" for scope, run in columns)]
     rows = []
     for name in _in_order(name for run in runs for _, name, _ in run.verdicts):
@@ -139,9 +140,12 @@ of the wall clock and what metrics hold are left out.
 - **–**: the provider has no such thing.
 - *not judged*: stock does not do the same twice.
 
-The delay is how long each acknowledgement takes. `uv run nox -s provider_page` writes this page.
+The delay is how long each acknowledgement takes. With one, and on the older release, the scope `lock`
+alone was run. `uv run nox -s provider_page` writes this page.
 """  # noqa: RUF001
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m lab.page REPORT ..., each printed by `python -m lab --json`")
     sys.stdout.write(render([read(Path(name)) for name in sys.argv[1:]]))
