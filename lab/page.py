@@ -140,8 +140,8 @@ of the wall clock and what metrics hold are left out.
 - **–**: the provider has no such thing.
 - *not judged*: stock does not do the same twice.
 
-The delay is how long each acknowledgement takes. With one, and on the older release, the scope `lock`
-alone was run. `uv run nox -s provider_page` writes this page.
+The delay is how long each acknowledgement takes. With one, and on the older release, the scope
+`lock` alone was run. `uv run nox -s provider_page` writes this page.
 """  # noqa: RUF001
 
 

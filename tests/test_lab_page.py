@@ -28,7 +28,9 @@ def test_what_differs_is_counted_and_not_called_as_stock() -> None:
 
 
 def test_the_newest_release_and_the_shortest_delay_come_first() -> None:
-    page = render([report("1.7.1", 0, a="same"), report("1.8.9", 30), report("1.8.9", 0, a="same")])
+    page = render(
+        [report("1.7.1", 0, a="same"), report("1.8.9", 30, a="same"), report("1.8.9", 0, a="same")]
+    )
     assert page.index("## 1.8.9") < page.index("## 1.7.1")
     assert "| provider | `lock`, 0 ms | `lock`, 30 ms |" in page
 
@@ -38,3 +40,10 @@ def test_a_report_is_read_back(tmp_path: Path) -> None:
     file = tmp_path / "report.json"
     file.write_text(json.dumps({"release": "1.8.9", "delay": 0, "verdicts": [verdict]}))
     assert read(file).verdicts["lock", "google", "start"]["is"] == "same"
+
+
+def test_a_scope_has_columns_where_it_was_run() -> None:
+    whole = report("1.8.9", 0, a="same")
+    whole.verdicts["full", "google", "a"] = {"is": "differs", "seen": 1}
+    page = render([whole, report("1.8.9", 30, a="same")])
+    assert "| provider | `lock`, 0 ms | `lock`, 30 ms | `full`, 0 ms |" in page
