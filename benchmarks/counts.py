@@ -90,12 +90,18 @@ def unexpected(scope: str, found: Mapping[str, Sequence[str]]) -> list[str]:
     return told
 
 
+_USAGE = f"""\
+usage: {Path(__file__).name} STOCK SCOPE=PYTHON ...
+STOCK and each PYTHON are interpreters of environments that differ by the livekit-agents wheel
+alone; `uv run nox -s long_calls` makes them, and runs this with them."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line."""
     given = sys.argv[1:] if argv is None else list(argv)
     patched = dict(text.split("=", 1) for text in given[1:] if "=" in text)
     if not patched or len(patched) != len(given) - 1:
-        print(f"usage: {Path(__file__).name} STOCK SCOPE=PYTHON ...", file=sys.stderr)
+        print(_USAGE, file=sys.stderr)
         return 2
     stock = _count(given[0])
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)

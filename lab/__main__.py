@@ -19,6 +19,7 @@ from rich.table import Table
 from . import providers
 from .compare import BadExpectations, Verdict, judge, read_expected, surprises
 from .environments import NEWEST, CannotRun, Laboratory, prepare
+from .options import among
 from .trace import Trace
 
 __all__ = ["app", "compare", "scratch_folder"]
@@ -41,10 +42,17 @@ err = Console(stderr=True)
 )
 def main(
     release: Annotated[str, typer.Option(help="The livekit-agents release.")] = NEWEST,
-    delay: Annotated[float, typer.Option(help="Milliseconds before acknowledgements.")] = 0.0,
+    delay: Annotated[
+        float, typer.Option(min=0, help="Milliseconds before acknowledgements.")
+    ] = 0.0,
     scope: Annotated[list[str] | None, typer.Option(help="lock or full; both by default.")] = None,
-    provider: Annotated[list[str] | None, typer.Option(help="One provider; else all.")] = None,
-    step: Annotated[list[str] | None, typer.Option(help="One step; else all.")] = None,
+    provider: Annotated[
+        list[str] | None, typer.Option(help=f"One of {', '.join(providers.names())}; else all.")
+    ] = None,
+    step: Annotated[
+        list[str] | None,
+        typer.Option(help="One step, as 'typed turns'; else all. A wrong name lists them."),
+    ] = None,
     verbose: Annotated[bool, typer.Option(help="Show the lines that differ.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all verdicts as JSON.")] = False,
     scratch: Annotated[
@@ -52,11 +60,15 @@ def main(
     ] = None,
     python: Annotated[str | None, typer.Option(help="The interpreter to start from.")] = None,
     traces: Annotated[Path | None, typer.Option(help="A folder for all traces, to read.")] = None,
-    jobs: Annotated[int, typer.Option(help="How many runs at a time.")] = 2,
+    jobs: Annotated[int, typer.Option(min=1, help="How many runs at a time.")] = 2,
 ) -> None:
     """Runs the same steps over every provider, on stock twice and on patched, and compares."""
-    scopes = _chosen(scope, SCOPES, "--scope")
-    chosen = _chosen(provider, providers.names(), "--provider")
+    scopes = among(scope, SCOPES, "--scope")
+    chosen = among(provider, providers.names(), "--provider")
+    if step:
+        from .steps import STEPS  # it imports livekit.agents, which takes a while
+
+        among(step, STEPS, "--step")
     try:
         with scratch_folder(scratch) as folder:
             lab = prepare(
@@ -166,14 +178,6 @@ def _word(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     return _WORDS.get(verdict.kind) or f"[red]{verdict.seen} lines[/red]"
-
-
-def _chosen(given: Sequence[str] | None, known: Sequence[str], option: str) -> list[str]:
-    if unknown := set(given or ()) - {*known}:
-        raise typer.BadParameter(
-            f"there is no {min(unknown)}, but {', '.join(known)}", param_hint=option
-        )
-    return list(given or known)
 
 
 @contextmanager

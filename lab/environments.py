@@ -162,10 +162,17 @@ def _environment(
     content = "\n".join(wanted)
     if made.exists() and made.read_text(encoding="utf-8") == content:
         return interpreter
+    wanted = [f"livekit-agents=={release}", *wanted]
     say(f"installing {', '.join(wanted)}")
     made.unlink(missing_ok=True)
     _uv("venv", "-q", "--clear", "-p", python or find_python(), str(folder))
-    _uv("pip", "install", "-q", "-p", interpreter, f"livekit-agents=={release}", *wanted)
+    try:
+        _uv("pip", "install", "-q", "-p", interpreter, *wanted)
+    except CannotRun as e:
+        raise CannotRun(
+            f"livekit-agents {release} cannot be installed with all that the lab needs for it, or "
+            f"has no such plugins; name another release, or fewer providers. {e}"
+        ) from None
     made.write_text(content, encoding="utf-8")
     return interpreter
 

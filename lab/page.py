@@ -8,9 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-__all__ = ["Report", "read", "render"]
+import typer
+from packaging.version import Version
+
+__all__ = ["BadReport", "Report", "app", "read", "render"]
 
 NAMES = {
     "aws": "Amazon Nova Sonic",
@@ -45,27 +48,46 @@ class Report:
     verdicts: dict[Key, dict[str, Any]]
 
 
+class BadReport(Exception):
+    """A file is not what a run of the lab printed."""
+
+
 def read(file: Path) -> Report:
-    """Reads what ``python -m lab --json`` printed."""
-    data = json.loads(file.read_text(encoding="utf-8"))
-    verdicts = {(v["scope"], v["provider"], v["step"]): v for v in data["verdicts"]}
-    return Report(data["release"], data["delay"], verdicts)
+    """Reads what ``python -m lab --json`` printed.
+
+    Raises:
+        BadReport: It is something else.
+    """
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as e:
+        raise _bad(file, f"it cannot be read ({e.strerror})") from None
+    except ValueError:
+        raise _bad(file, "it is no JSON") from None
+    try:
+        verdicts = {
+            (v["scope"], v["provider"], v["step"]): {"is": v["is"], "seen": v["seen"]}
+            for v in data["verdicts"]
+        }
+        return Report(str(Version(data["release"])), float(data["delay"]), verdicts)
+    except (KeyError, TypeError, ValueError):
+        why = "an object with `release`, `delay` and a list of `verdicts` was expected"
+        raise _bad(file, why) from None
+
+
+def _bad(file: Path, why: str) -> BadReport:
+    return BadReport(f"{file} is no output of `python -m lab --json`: {why}.")
 
 
 def render(reports: Sequence[Report]) -> str:
     """The page."""
-    reports = sorted(
-        reports, key=lambda report: ([-int(n) for n in _numbers(report)], report.delay)
-    )
+    reports = sorted(reports, key=lambda report: report.delay)
+    reports.sort(key=lambda report: Version(report.release), reverse=True)
     parts = [_INTRODUCTION]
     for release in dict.fromkeys(report.release for report in reports):
         runs = [report for report in reports if report.release == release]
         parts += [f"## {release}\n", _summary(runs), *_details(runs)]
     return "\n".join(parts)
-
-
-def _numbers(report: Report) -> list[str]:
-    return report.release.split(".")
 
 
 def _summary(runs: Sequence[Report]) -> str:
@@ -145,7 +167,24 @@ The delay is how long each acknowledgement takes. With one, and on the older rel
 """  # noqa: RUF001
 
 
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command(epilog="Exit codes: 0 it is written, 2 wrong usage, 3 a report cannot be read.")
+def main(
+    reports: Annotated[
+        list[Path],
+        typer.Argument(metavar="REPORT", help="Files, each printed by python -m lab --json."),
+    ],
+) -> None:
+    """Writes the page about the providers, from the reports of runs, to standard output."""
+    try:
+        page = render([read(file) for file in reports])
+    except BadReport as e:
+        typer.echo(e, err=True)
+        raise typer.Exit(3) from None
+    sys.stdout.write(page)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        sys.exit("usage: python -m lab.page REPORT ..., each printed by `python -m lab --json`")
-    sys.stdout.write(render([read(Path(name)) for name in sys.argv[1:]]))
+    app()

@@ -3,7 +3,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lab.page import Report, read, render
+import pytest
+from typer.testing import CliRunner
+
+from lab.page import BadReport, Report, app, read, render
 
 
 def report(release: str, delay: float, **kinds: str) -> Report:
@@ -47,3 +50,38 @@ def test_a_scope_has_columns_where_it_was_run() -> None:
     whole.verdicts["full", "google", "a"] = {"is": "differs", "seen": 1}
     page = render([whole, report("1.8.9", 30, a="same")])
     assert "| provider | `lock`, 0 ms | `lock`, 30 ms | `full`, 0 ms |" in page
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, r"it cannot be read \(No such file or directory\)"),
+        ("no report", "it is no JSON"),
+        ("", "it is no JSON"),
+        ("{}", "an object with `release`"),
+        ("[]", "an object with `release`"),
+        ('{"release": "1.8.9", "delay": 0, "verdicts": [{}]}', "an object with `release`"),
+        ('{"release": "x", "delay": 0, "verdicts": []}', "an object with `release`"),
+    ],
+)
+def test_what_is_no_report_is_refused(tmp_path: Path, content: str | None, why: str) -> None:
+    file = tmp_path / "report.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(
+        BadReport, match=f"report.json is no output of `python -m lab --json`: {why}"
+    ):
+        read(file)
+    done = CliRunner().invoke(app, [str(file)])
+    assert done.exit_code == 3
+    assert done.stderr.count("\n") == 1 and not done.stdout
+
+
+def test_the_page_is_written_and_its_usage_told(tmp_path: Path) -> None:
+    verdict = {"scope": "lock", "provider": "google", "step": "start", "is": "same", "seen": 0}
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps({"release": "1.8.9", "delay": 0, "verdicts": [verdict]}))
+    done = CliRunner().invoke(app, [str(file)])
+    assert (done.exit_code, done.stdout) == (0, render([read(file)]))
+    assert CliRunner().invoke(app, []).exit_code == 2
+    assert CliRunner().invoke(app, ["--help"]).exit_code == 0

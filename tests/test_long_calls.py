@@ -81,3 +81,8 @@ async def test_every_event_is_counted_and_comes_to_something(
 def test_wrong_usage_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert counts.main(["python"]) == 2
     assert "SCOPE=PYTHON" in capsys.readouterr().err
+
+
+def test_the_usage_says_what_the_interpreters_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert counts.main([]) == 2
+    assert "`uv run nox -s long_calls` makes them" in capsys.readouterr().err

@@ -109,6 +109,9 @@ def test_what_cannot_be_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit) as left:
         main([])
     assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert "nox -s upstream_tests -- PATH" in said
+    assert "PATH is a checkout of livekit/agents" in said
 
 
 TESTS = """\

@@ -226,10 +226,17 @@ def report(runs: Mapping[str, Outcomes]) -> bool:
     return bool(rows)
 
 
+_USAGE = f"""\
+nox -s upstream_tests -- PATH [--scope {{{",".join(get_args(Scope))}}}] [--limit SECONDS]
+PATH is a checkout of livekit/agents, the folder that git cloned."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="upstream_tests", description=(__doc__ or "").partition("\n")[0]
+        prog="upstream_tests",
+        description=(__doc__ or "").partition("\n")[0],
+        usage=_USAGE,
     )
     parser.add_argument("path", metavar="PATH", help="a checkout of livekit/agents")
     parser.add_argument(

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.environments import NEWEST, CannotRun, prepare
+from lab.options import among
 
 from .judging import (
     KINDS,
@@ -38,7 +39,10 @@ err = Console(stderr=True)
     epilog="Exit codes: 0 all is as expected, 1 something is not, 2 wrong usage, 3 it cannot run."
 )
 def main(
-    variant: Annotated[list[str] | None, typer.Option(help="One variant; else all.")] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(help="One variant, as Plain; else all. A wrong name lists them."),
+    ] = None,
     scope: Annotated[list[str] | None, typer.Option(help="lock or full; both by default.")] = None,
     release: Annotated[str, typer.Option(help="The livekit-agents release.")] = NEWEST,
     verbose: Annotated[bool, typer.Option(help="Show what differs first.")] = False,
@@ -52,7 +56,11 @@ def main(
     def tell(sentence: str) -> None:
         err.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
-    scopes = scope or [*SCOPES]
+    scopes = among(scope, SCOPES, "--scope")
+    if variant:
+        from .variants import VARIANTS  # it imports livekit.agents, which takes a while
+
+        among(variant, VARIANTS, "--variant")
     try:
         with folder_for(scratch) as folder:
             lab = prepare(release, scopes, (), folder, python=python, say=tell)

@@ -172,12 +172,12 @@ def surprises(
             yield f"{scope}, {name}: stock does not do the same twice; mend the lab."
             continue
         for kind in KINDS:
-            listed = (scope, name, kind) in expected
+            listed, what = (scope, name, kind) in expected, f"a difference in the {kind}"
             if kind in verdict.differing and not listed:
-                yield f"{scope}, {name}: the {kind} differ from stock, which was not expected."
+                yield f"{scope}, {name}: {what} was not expected."
             elif kind not in verdict.differing and listed:
                 reason = expected[scope, name, kind]
-                yield f"{scope}, {name}: the {kind} were expected to differ, and do not: {reason}"
+                yield f"{scope}, {name}: {what} was expected, and is gone: {reason}"
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from lab.foreign.judging import (
     read_expected,
     surprises,
 )
+from lab.options import among
 
 __all__ = ["app"]
 
@@ -43,9 +44,9 @@ Verdicts = dict[tuple[str, str], Verdict]
     epilog="Exit codes: 0 all is as expected, 1 something is not, 2 wrong usage, 3 it cannot run."
 )
 def main(
-    seeds: Annotated[int, typer.Option(help="How many seeds, from 0 on.")] = USUAL,
-    seed: Annotated[int | None, typer.Option(help="This seed alone.")] = None,
-    length: Annotated[int | None, typer.Option(help="How many actions of each.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = USUAL,
+    seed: Annotated[int | None, typer.Option(min=0, help="This seed alone.")] = None,
+    length: Annotated[int | None, typer.Option(min=0, help="How many actions of each.")] = None,
     scope: Annotated[list[str] | None, typer.Option(help="lock or full; both by default.")] = None,
     release: Annotated[str, typer.Option(help="The livekit-agents release.")] = NEWEST,
     verbose: Annotated[bool, typer.Option(help="Show what differs, expected or not.")] = False,
@@ -55,7 +56,7 @@ def main(
     python: Annotated[str, typer.Option(help="The interpreter to start from.")] = sys.executable,
 ) -> None:
     """Goes through scripts and cases, on stock twice and on patched, and compares."""
-    scopes = scope or [*SCOPES]
+    scopes = among(scope, SCOPES, "--scope")
     chosen = [*range(seeds)] if seed is None else [seed]
     wrong: list[str] = []
     try:
@@ -133,7 +134,7 @@ def _case(said: list[str]) -> Verdict:
 
 
 def _show(scopes: list[str], verdicts: Verdicts, steps: int, cases: list[str]) -> None:
-    table = Table("scope", *(f"{kind} differ" for kind in KINDS), "as on stock", "cases passed")
+    table = Table("scope", *(f"other {kind}" for kind in KINDS), "as on stock", "cases passed")
     for scope in scopes:
         seeds = [v for (s, name), v in verdicts.items() if s == scope and name.isdigit()]
         passed = sum(verdicts[scope, case].first is None for case in cases)
