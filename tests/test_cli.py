@@ -299,7 +299,7 @@ def test_diff_applies(
         archive.extract(TARGET, tmp_path)
     subprocess.run(["git", "apply", "-"], input=printed, cwd=tmp_path, check=True)
     assert (tmp_path / ADDED).exists() == (given != [])
-    assert run("audit", tmp_path) == 0
+    assert run("audit", tmp_path / TARGET) == 0
 
 
 @pytest.mark.network

@@ -8,6 +8,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli import run
@@ -158,7 +159,115 @@ def test_names_what_differs(
     code, states, text = audited(capsys, *where)
     assert code == 1
     assert states == {own if path == "RECORD" else path: s for path, s in expected.items()}
-    assert "install it afresh" in text
+    assert "Not as it was built." in text
+    afresh = how == "folder" and {*expected.values()} != {"one too many"}
+    assert ("Install it afresh" in text) == afresh
+    assert ("Build or fetch the wheel again." in text) == (how == "wheel")
+    removed = how == "folder" and expected.get(ADDED) == "one too many"
+    assert (f"Remove {ADDED}." in text) == removed
+
+
+def relabelled(scope: str) -> Callable[[Path, dict[str, Any]], None]:
+    """The version says `scope`."""
+
+    def change(site: Path, record: dict[str, Any]) -> None:
+        info = record_of(site).parent
+        info.rename(info.with_name(f"livekit_agents-1.8.4+ctxlock.2.{scope}.dist-info"))
+
+    return change
+
+
+def rescoped(site: Path, record: dict[str, Any]) -> None:
+    """The record says the other scope, and nothing else does."""
+    record["scope"] = "lock" if record["scope"] == "full" else "full"
+
+
+def without_the_added(site: Path, record: dict[str, Any]) -> None:
+    """As of the scope lock: the record, the version and the files; but not the file's parts."""
+    record.update(scope="lock", added={})
+    (site / ADDED).unlink()
+    relabelled("lock")(site, record)
+
+
+@pytest.mark.parametrize(
+    ("scope", "change"),
+    [
+        ("lock", rescoped),
+        ("full", rescoped),
+        ("lock", relabelled("full")),
+        ("full", relabelled("lock")),
+        ("full", without_the_added),
+    ],
+)
+def test_a_record_that_contradicts_itself(
+    scope: Scope,
+    change: Callable[[Path, dict[str, Any]], None],
+    site: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    record = json.loads(record_of(site).read_text())
+    change(site, record)
+    path = record_of(site)
+    path.write_text(json.dumps(record))
+    for where in (site, site / TARGET):
+        code, states, text = audited(capsys, where)
+        assert (code, states) == (1, {path.relative_to(site).as_posix(): "differs"})
+        assert f"Scope {scope}: " in text  # as the file shows
+        assert "As it was built" not in text
+
+
+def test_a_wheel_by_the_name_of_another_scope(
+    scope: Scope, wheel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = "full" if scope == "lock" else "lock"
+    renamed = wheel.rename(wheel.with_name(wheel.name.replace(f".{scope}-", f".{other}-")))
+    code, states, _ = audited(capsys, "--wheel", renamed)
+    assert (code, [*states.values()]) == (1, ["differs"])
+
+
+@pytest.mark.parametrize(
+    ("scope", "version"),
+    [
+        ("lock", "1.8.4+ctxlock.1"),
+        ("full", "1.8.4+ctxlock.1.full"),
+        ("full", "1.8.4"),
+        ("full", "1.8.4+own"),
+        ("lock", "1.8.4+own.full"),
+        ("full", "mine"),
+    ],
+)
+def test_other_labels(
+    scope: Scope, version: str, site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Patch 1 did not name the scope lock; somebody else's label says nothing of it."""
+    info = record_of(site).parent
+    info.rename(info.with_name(f"livekit_agents-{version}.dist-info"))
+    code, states, text = audited(capsys, site)
+    assert (code, states) == (0, {})
+    assert f"Scope {scope}: " in text
+
+
+def test_without_the_file(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (site / TARGET).unlink()
+    code, states, text = audited(capsys, site)
+    assert (code, states) == (1, {TARGET: "missing"})
+    assert "There is no class" not in text
+    assert run("audit", "--json", site) == 1
+    assert json.loads(capsys.readouterr().out)["not_understood"] == f"{site / TARGET} is missing."
+
+
+@pytest.mark.parametrize("scope", ["full"], indirect=True)
+@pytest.mark.parametrize("change", [gutted, deleted, None])
+def test_what_it_would_have_of_the_scope_full(
+    change: Callable[[Files], Files] | None,
+    wheel: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    files = contents(wheel)
+    put(tmp_path / "other", files if change is None else change(files))
+    text = " ".join(audited(capsys, tmp_path / "other")[2].split())
+    assert ("if the added module were whole." in text) == (change is not None)
 
 
 @posix
@@ -189,7 +298,8 @@ def test_a_stock_install_with_a_stray_file(
     put(site, {ADDED: b""})
     code, states, text = audited(capsys, site)
     assert (code, states) == (1, {ADDED: "one too many"})
-    assert "remove what is one too many" in text
+    assert f"Remove {ADDED}." in text
+    assert "afresh" not in text
 
 
 def test_a_bare_file_is_not_compared(
@@ -207,6 +317,9 @@ def test_a_bare_file_is_not_compared(
 def test_a_folder_without_a_dist_info(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record_of(site).parent.rename(site / "elsewhere")
     code, states, text = audited(capsys, site)
+    assert (code, states) == (1, {f"livekit_agents-*.dist-info/{PROVENANCE}": "missing"})
+    assert "Install it afresh" in text
+    code, states, text = audited(capsys, site / TARGET)  # named as a file, it is a lone one
     assert (code, states) == (0, {})
     assert "Not compared" in text
 

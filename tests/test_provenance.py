@@ -62,8 +62,19 @@ def test_what_a_build_writes_is_read(scope: Scope, tmp_path: Path) -> None:
     ids=lambda record: ",".join(record) if isinstance(record, dict) else repr(record),
 )
 def test_garbled(record: object) -> None:
-    with pytest.raises(CtxlockError, match=r"^x/ctxlock.json does not say what was patched"):
+    with pytest.raises(CtxlockError, match=r"^x/ctxlock.json does not say what was patched") as e:
         read(record)
+    assert ("a JSON object was expected" in str(e.value)) == (not isinstance(record, dict))
+
+
+@pytest.mark.parametrize("key", ["format", "upstream", "patch", "scope", "added", "target"])
+def test_names_the_key_that_is_missing(key: str) -> None:
+    with pytest.raises(CtxlockError, match=f"its key '{key}' is missing; build or fetch"):
+        read(without(key))
+    with pytest.raises(CtxlockError, match="its key 'format' is missing"):
+        read({})
+    with pytest.raises(CtxlockError, match="its key 'after' is missing"):
+        read({**RECORD, "sha256": {}})
 
 
 @pytest.mark.parametrize(
@@ -88,7 +99,7 @@ def test_garbled(record: object) -> None:
     ids=json.dumps,
 )
 def test_garbled_values(changes: dict[str, Any]) -> None:
-    with pytest.raises(CtxlockError, match="does not say what was patched"):
+    with pytest.raises(CtxlockError, match="was patched: a value in it is not such as"):
         read({**RECORD, **changes})
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
@@ -24,7 +24,7 @@ from .errors import CtxlockError
 from .explore_command import explore
 from .release import DEFAULT_SCOPE
 from .serve_command import serve
-from .syntax import TARGET
+from .syntax import ADDED, TARGET
 from .verify_command import verify
 
 TRACEBACK = "CTXLOCK_TRACEBACK"
@@ -137,30 +137,32 @@ def audit(
     if json:
         print(found.as_json())
     else:
-        _print_audit(found)
+        _print_audit(found, of_a_wheel=wheel is not None)
     raise typer.Exit(Exit.HARM if found.harmed else Exit.WELL)
 
 
-def _print_audit(found: Audit) -> None:
+def _print_audit(found: Audit, of_a_wheel: bool) -> None:
+    states = {difference.path: difference.state for difference in found.differences}
     if found.version is not None:
         out.print(f"livekit-agents {found.version}", highlight=False)
     out.print(found.file, style="dim", soft_wrap=True, highlight=False)
     if found.not_understood is None:
         out.print(site_table(found.sites))
-    else:
+    elif states.get(TARGET) != "missing":  # that is said below
         out.print(found.not_understood, soft_wrap=True, highlight=False, markup=False)
     if found.scope is not None:
         none = "the lock alone" if found.scope == "lock" else "the file has nothing of it"
         parts = ", ".join(found.parts) or none
+        if found.parts and ADDED in states:
+            parts += ", if the added module were whole"
         out.print(f"Scope {found.scope}: {parts}.", highlight=False)
         if found.compared and not found.differences:
             out.print("As it was built, by its ctxlock.json.", highlight=False)
         elif not found.compared and not found.differences:
             out.print("Not compared: no dist-info folder with a ctxlock.json is beside it.")
-    for difference in found.differences:
-        out.print(f"{difference.path}: {difference.state}", style="red", soft_wrap=True)
-    if found.differences:
-        out.print("Not as it was built: remove what is one too many, and install it afresh.")
+    for path, state in states.items():
+        out.print(f"{path}: {state}", style="red", soft_wrap=True)
+    _print_remedy(states, of_a_wheel)
     if found.bare:
         out.print(f"{found.bare} bare: overlapping updates lose items there.", style="red")
     if found.unchecked:
@@ -169,6 +171,25 @@ def _print_audit(found: Audit) -> None:
         out.print("`pip install ./livekit-agents` in a clone of ctxlock patches it: its README.")
     elif not found.harmed:
         out.print("Every site that pushes is guarded.", style="green")
+
+
+def _print_remedy(states: Mapping[str, str], of_a_wheel: bool) -> None:
+    """Says what to do about files in these states; nothing if there are none."""
+    if not states:
+        return
+    out.print("Not as it was built.")
+    if of_a_wheel:
+        out.print("Build or fetch the wheel again.")
+        return
+    for path, state in states.items():
+        if state == "one too many":
+            out.print(f"Remove {path}.", soft_wrap=True, highlight=False)
+    if set(states.values()) != {"one too many"}:
+        out.print(
+            "Install it afresh: with pip's `--force-reinstall --no-deps`, or with uv's "
+            "`--reinstall-package livekit-agents`.",
+            highlight=False,
+        )
 
 
 @app.command()

@@ -32,8 +32,8 @@ class Audit:
         version: Its version, where it is known.
         file: The file that was read, as errors and output name it.
         sites: Its sites, in the order in which they stand.
-        scope: How it was patched, as its record says; without one, as the file shows. None if it
-            is not, or not by this project.
+        scope: How it was patched, as its record says; as the file shows, if there is none or it
+            contradicts itself. None if it is not, or not by this project.
         parts: What it has of the scope `full`; nothing if it has another.
         compared: Whether a record was there to compare the patched file and the added ones with.
         differences: The files that are not as they were built.
@@ -110,7 +110,10 @@ def audit_path(path: Path) -> Audit:
     root = whole.parents[TARGET.count("/")] if in_its_place else None
     if root is not None and path.is_dir():
         root = path  # as the user named it
-    audit = _audit(None, file, source, None if root is None else installed(root))
+    package = None if root is None else installed(root)
+    if package is not None and package.dist_info is None and not path.is_dir():
+        package = None  # a lone file, wherever it stands
+    audit = _audit(None, file, source, package)
     if audit is None:
         raise CtxlockError(
             f"{file} is not there; name an agent_activity.py, a folder that holds livekit/agents, "
@@ -170,7 +173,8 @@ def _audit(
 ) -> Audit | None:
     """The audit of `source`; None if that is missing, and no record says that it ought not to be.
 
-    A record with other hashes is reported whatever the file looks like by now.
+    A record with other hashes, or one that contradicts itself, is reported whatever the file looks
+    like by now.
     """
     record = None if package is None else package.record()
     if source is None and record is None:
@@ -185,18 +189,25 @@ def _audit(
     except NotUnderstood as e:
         not_understood = e
     shown: Scope | None = "full" if parts else "lock" if NOTICE.encode() in text else None
+    scope = shown if record is None else record.scope
     differences = () if package is None else package.differences(record, shown is not None)
+    if package is not None and record is not None:
+        contradiction = package.contradiction(record, version, bool(parts))
+        if contradiction is not None:
+            scope = shown
+            differences = (*differences, contradiction)
     if not_understood is not None and not differences:
         raise not_understood
+    why = f"{file} is missing." if source is None else str(not_understood or "")
     return Audit(
         version=version,
         file=str(file),
         sites=sites,
-        scope=shown if record is None else record.scope,
+        scope=scope,
         parts=parts,
         compared=record is not None,
         differences=differences,
-        not_understood=None if not_understood is None else str(not_understood),
+        not_understood=why or None,
     )
 
 

@@ -9,15 +9,20 @@ from pathlib import Path
 from typing import Literal
 
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from .errors import CtxlockError
 from .provenance import PROVENANCE, Provenance, read_provenance
-from .syntax import ADDED
+from .release import scope_of
+from .syntax import ADDED, TARGET
 from .wheel import read_entries
 
 __all__ = ["Difference", "Package", "in_wheel", "installed"]
 
 State = Literal["differs", "missing", "one too many"]
+
+_ANY_DIST_INFO = "livekit_agents-*.dist-info"
+"""Stands for the dist-info folder where there is none."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +68,38 @@ class Package:
         Raises:
             CtxlockError: A file cannot be read.
         """
+        if record is None and patched:
+            return (Difference(f"{self.dist_info or _ANY_DIST_INFO}/{PROVENANCE}", "missing"),)
         if self.dist_info is None:
             return ()
-        if record is None and patched:
-            return (Difference(f"{self.dist_info}/{PROVENANCE}", "missing"),)
         built = {} if record is None else record.sha256
         states = ((path, self._state(path, built.get(path))) for path in sorted({*built, ADDED}))
         return tuple(Difference(path, state) for path, state in states if state is not None)
+
+    def contradiction(
+        self, record: Provenance, version: str | None, routed: bool
+    ) -> Difference | None:
+        """The record itself as what differs, if another scope than its own is seen elsewhere.
+
+        It is seen in the added files that the record lists, in the label of the version, and in the
+        file that holds the sites, unless that differs.
+
+        Args:
+            record: Its record.
+            version: The version where it is known from more than the dist-info folder.
+            routed: Whether the file that holds the sites has something of the scope `full`.
+
+        Raises:
+            CtxlockError: A file cannot be read.
+        """
+        full = record.scope == "full"
+        seen = {record.sha256.keys() > {TARGET}}
+        for name in (version, (self.dist_info or "").removesuffix(".dist-info").partition("-")[2]):
+            if (label := _label(name or "")) is not None:
+                seen.add(scope_of(label) == "full")
+        if self._state(TARGET, record.sha256[TARGET]) is None:
+            seen.add(routed)
+        return None if seen == {full} else Difference(f"{self.dist_info}/{PROVENANCE}", "differs")
 
     def _state(self, path: str, sha256: str | None) -> State | None:
         content = self.read(path)
@@ -116,6 +146,15 @@ def _only_dist_info(names: Iterable[str], where: Path) -> str | None:
             "and one was expected; remove them and install one release afresh."
         )
     return ours[0] if ours else None
+
+
+def _label(version: str) -> Version | None:
+    """`version`, if it is one of this project's."""
+    try:
+        found = Version(version)
+    except InvalidVersion:
+        return None
+    return found if (found.local or "").startswith("ctxlock.") else None
 
 
 def _content(file: Path) -> bytes | None:

@@ -51,15 +51,14 @@ def read_provenance(content: bytes, source: str) -> Provenance:
     Raises:
         CtxlockError: It is no such record, or of a later format.
     """
-    garbled = CtxlockError(
-        f"{source} does not say what was patched: a JSON object was expected, as `ctxlock build` "
-        "writes it; build or fetch the patched wheel again, and install it afresh."
-    )
     try:
         record = json.loads(content)
         number = record["format"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise garbled from None
+    except KeyError as e:
+        raise _garbled(source, f"its key {e} is missing") from None
+    except (ValueError, TypeError, RecursionError):
+        raise _garbled(source, "a JSON object was expected") from None
+    values = _garbled(source, "a value in it is not such as `ctxlock build` writes")
     if type(number) is int and number > FORMAT:
         raise CtxlockError(
             f"{source} has format {number}, and this ctxlock reads format {FORMAT}; use the "
@@ -70,11 +69,13 @@ def read_provenance(content: bytes, source: str) -> Provenance:
         sha256 = {**record["added"], target: record["sha256"]["after"]}
         upstream = parse(record["upstream"], source)
         scope = parse_scope(record["scope"], source)
-    except (KeyError, TypeError, CtxlockError):
-        raise garbled from None
+    except KeyError as e:
+        raise _garbled(source, f"its key {e} is missing") from None
+    except (TypeError, CtxlockError):
+        raise values from None
     understood = (type(number), number, type(patch), target) == (int, FORMAT, int, TARGET)
     if not understood or not all(_is_plain(path, digest) for path, digest in sha256.items()):
-        raise garbled
+        raise values
     return Provenance(upstream, patch, scope, sha256)
 
 
@@ -95,6 +96,13 @@ def wheel_provenance(wheel: Path) -> Provenance:
         )
     path, content = found[0]
     return read_provenance(content, f"{wheel}/{path}")
+
+
+def _garbled(source: str, why: str) -> CtxlockError:
+    return CtxlockError(
+        f"{source} does not say what was patched: {why}; build or fetch the patched wheel again, "
+        "and install it afresh."
+    )
 
 
 def _is_plain(path: object, digest: object) -> bool:
