@@ -176,10 +176,16 @@ class World:
         """Ends everything, and takes down the tasks that are left."""
         self.recorder.note("acts", "close")
         await self.attempt("close", self.session.aclose())
+        self._note_left("when it is closed: ")
         await self.settle("closed")
         for model in self._models:
             await self.attempt("close a model", model.aclose())
         await asyncio.sleep(SETTLE)
+        self._note_left()
+        gc.collect()  # tells of exceptions that nobody asked for
+        await asyncio.sleep(0)
+
+    def _note_left(self, when: str = "") -> None:
         left = asyncio.all_tasks() - self._before - {asyncio.current_task()}
         names = [
             getattr(task.get_coro(), "__qualname__", "?")
@@ -188,9 +194,7 @@ class World:
         ]
         ours = ("RequestHandler", "WebSocketFarEnd")
         for name in sorted(name for name in names if not name.startswith(ours)):
-            self.recorder.note("tasks left", name)
-        gc.collect()  # tells of exceptions that nobody asked for
-        await asyncio.sleep(0)
+            self.recorder.note("tasks left", when + name)
 
     def _make_session(self) -> Any:
         wanted: dict[str, Any] = {"vad": None, "user_away_timeout": None}
