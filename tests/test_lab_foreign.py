@@ -125,7 +125,7 @@ def usual() -> list[Step]:
 def test_the_same_model_is_seen_to_do_the_same_twice(usual: list[Step]) -> None:
     again = go_through(worsened(as_it_was))
     assert judge(usual, again, usual).first is None
-    assert len(usual) == 31
+    assert len(usual) == 34
     assert sum(len(step["calls"]) for step in usual) > 80
 
 
@@ -218,6 +218,29 @@ def test_all_that_an_item_contains_is_seen(change: dict[str, Any]) -> None:
     with on_the_virtual_clock() as recorder:
         assert recorder.item(item) == recorder.item(item.model_copy())
         assert recorder.item(item) != recorder.item(item.model_copy(update=change))
+
+
+def test_a_lock_that_a_cancelled_update_keeps_is_seen(
+    usual: list[Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Keeping(asyncio.Lock):
+        async def __aexit__(self, kind: Any, *_: Any) -> None:
+            if kind is not asyncio.CancelledError:
+                self.release()
+
+    update = AgentActivity.update_chat_ctx
+
+    async def kept(self: Any, chat_ctx: Any, **options: Any) -> None:
+        if "kept" not in vars(self):
+            self.kept = Keeping()
+        async with self.kept:
+            await update(self, chat_ctx, **options)
+
+    monkeypatch.setattr(AgentActivity, "update_chat_ctx", kept)
+    worse = go_through(worsened(as_it_was))
+    at = next(n for n, step in enumerate(usual) if step["step"] == "given up")
+    assert usual[at + 1]["raised"] == []
+    assert worse[at + 1]["raised"] == ["the step has not ended"]
 
 
 def test_a_wobbling_stock_is_no_measure(usual: list[Step]) -> None:
