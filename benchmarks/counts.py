@@ -22,7 +22,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["EXPECTED", "Counts", "broken", "main", "unexpected"]
+__all__ = ["EXPECTED", "Counts", "broken", "main", "misnamed", "unexpected"]
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -103,13 +103,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not patched or len(patched) != len(given) - 1:
         print(_USAGE, file=sys.stderr)
         return 2
-    stock = _count(given[0])
+    stock = _count("stock", given[0])
     table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for column in ("event", "scope", "beyond stock"):
         table.add_column(column, overflow="fold")
     told: list[str] = []
     for scope, python in patched.items():
-        found = broken(stock, _count(python))
+        found = broken(stock, _count(scope, python))
         told += unexpected(scope, found)
         for event, said in found.items():
             table.add_row(event, scope, "\n".join(said) or "nothing, or the same at both lengths")
@@ -120,14 +120,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if told else 0
 
 
-def _count(python: str) -> Counts:
+def misnamed(name: str, version: str) -> str | None:
+    """A sentence, if a version is not that of `name`: stock that is called `lock` would pass."""
+    label = version.partition("+")[2]
+    if (label.rpartition(".")[2] or "stock") == name:
+        return None
+    return f"The environment called {name} holds livekit-agents {version}, which is another."
+
+
+def _count(name: str, python: str) -> Counts:
     done = subprocess.run(
         [python, "-W", "ignore", str(ROOT / "benchmarks" / "long_calls.py"), "--count"],
         env={**os.environ, "PYTHONPATH": str(ROOT / "livekit-agents")},
         stdout=subprocess.PIPE,
         check=True,
     )
-    measured: Counts = json.loads(done.stdout)["measured"]
+    report = json.loads(done.stdout)
+    if (said := misnamed(name, report["version"])) is not None:
+        raise SystemExit(said)
+    measured: Counts = report["measured"]
     return measured
 
 

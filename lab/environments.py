@@ -10,22 +10,36 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["NEWEST", "REPOSITORY", "CannotRun", "Laboratory", "Side", "find_python", "prepare"]
+__all__ = [
+    "NEWEST",
+    "REPOSITORY",
+    "TARGET",
+    "CannotRun",
+    "Laboratory",
+    "Side",
+    "check_sides",
+    "find_python",
+    "prepare",
+]
 
 NEWEST = "1.8.9"
 """The newest release that the lab was run with."""
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+TARGET = "livekit/agents/voice/agent_activity.py"
+"""The file that a patch changes."""
 
 MINOR = "3.12"
 """The Python of the environment: Amazon's client wants no older one."""
@@ -151,7 +165,24 @@ def prepare(
     for name in ("stock", *scopes):
         say(f"unpacking {name}")
         sides[name] = _side(name, release, scratch)
+    check_sides(sides, release)
     return Laboratory(interpreter, sides)
+
+
+def check_sides(sides: Mapping[str, Side], release: str) -> None:
+    """Makes sure that each side is what it is called: a stock that is called `lock` would pass.
+
+    Raises:
+        CannotRun: It is another release or scope, or its activity is that of another side.
+    """
+    activities: dict[bytes, str] = {}
+    for name, side in sides.items():
+        label = "" if name == "stock" else rf"\+ctxlock\.\d+\.{re.escape(name)}"
+        if not re.fullmatch(re.escape(release) + label, side.version):
+            raise CannotRun(f"{side.folder} holds {side.version}, and {release}, {name} was meant.")
+        activity = (side.folder / TARGET).read_bytes()
+        if (other := activities.setdefault(activity, name)) != name:
+            raise CannotRun(f"{name} has the {TARGET} of {other}: there is nothing to compare.")
 
 
 def _environment(

@@ -44,7 +44,10 @@ def fact_of(value: Any) -> Any:
             for f in dataclasses.fields(value)
             if f.name not in _LEFT_OUT
         }
-    return f"a {type(value).__name__}"
+    name = getattr(value, "id", None)  # of a tool, say, whose place in a list is to be seen
+    return (
+        f"a {type(value).__name__} {name}" if isinstance(name, str) else f"a {type(value).__name__}"
+    )
 
 
 def items_of(items: Iterable[Any]) -> list[Any]:

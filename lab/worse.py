@@ -13,11 +13,10 @@ import typer
 
 from . import providers
 from .__main__ import compare, scratch_folder
-from .environments import NEWEST, CannotRun, Laboratory, Side, prepare
+from .environments import NEWEST, TARGET, CannotRun, Laboratory, Side, prepare
 
 __all__ = ["app"]
 
-TARGET = "livekit/agents/voice/agent_activity.py"
 PUSH = "await self._rt_session.update_chat_ctx(chat_ctx)"
 START = re.compile(r"^( +)(await self\._rt_session\._update_session\()", re.MULTILINE)
 

@@ -10,13 +10,22 @@ from typing import Any
 import pytest
 
 from ctxlock.races import clock  # isort: skip - takes hold of the time before livekit.agents does
-from lab.foreign.judging import BadExpectations, Verdict, judge, read_expected, surprises
+from lab.foreign.judging import (
+    BadExpectations,
+    Verdict,
+    judge,
+    judged,
+    read_expected,
+    surprises,
+)
 from lab.foreign.loop import CountingLoop
 from lab.foreign.provider import RecordingModel, RecordingSession
 from lab.foreign.recorder import Step
 from lab.foreign.steps import run
 from lab.foreign.talk import on_the_virtual_clock
 from lab.foreign.variants import VARIANTS, Plain, Variant
+from livekit.agents import AgentSession, llm
+from livekit.agents.voice.agent_activity import AgentActivity
 
 assert clock
 Worse = Callable[[RecordingSession, Any], Awaitable[None]]
@@ -116,7 +125,7 @@ def usual() -> list[Step]:
 def test_the_same_model_is_seen_to_do_the_same_twice(usual: list[Step]) -> None:
     again = go_through(worsened(as_it_was))
     assert judge(usual, again, usual).first is None
-    assert len(usual) == 31
+    assert len(usual) == 34
     assert sum(len(step["calls"]) for step in usual) > 80
 
 
@@ -137,6 +146,101 @@ def test_the_same_model_is_seen_to_do_the_same_twice(usual: list[Step]) -> None:
 def test_a_worse_patch_is_seen(usual: list[Step], push: Worse, kinds: list[str]) -> None:
     verdict = judge(usual, usual, go_through(worsened(push)))
     assert {*kinds} <= {*verdict.differing}
+
+
+def with_a_timer(self: Any) -> None:
+    asyncio.get_running_loop().call_later(5, id, self)
+
+
+def with_a_task(self: Any) -> None:
+    self.left = asyncio.create_task(asyncio.sleep(5))
+
+
+KEPT: list[Any] = []
+
+
+@pytest.mark.parametrize("leave", [with_a_timer, with_a_task, KEPT.append])
+def test_what_is_left_when_a_session_is_closed_is_seen(
+    usual: list[Step], monkeypatch: pytest.MonkeyPatch, leave: Callable[[Any], None]
+) -> None:
+    close = AgentActivity.aclose
+
+    async def leaving(self: Any) -> None:
+        await close(self)
+        leave(self)
+
+    monkeypatch.setattr(AgentActivity, "aclose", leaving)
+    worse = go_through(worsened(as_it_was))
+    KEPT.clear()
+    ends = [step["left"] for step in usual if step["step"] == "close"]
+    assert ends != [step["left"] for step in worse if step["step"] == "close"]
+
+
+def a_copied_item(session: Any, tell: Callable[[Any, Any], None], item: Any) -> None:
+    tell(session, item.model_copy())
+
+
+def an_item_told_of_late(session: Any, tell: Callable[[Any, Any], None], item: Any) -> None:
+    asyncio.get_running_loop().call_later(0.01, tell, session, item)
+
+
+def an_item_not_recorded_yet(session: Any, tell: Callable[[Any, Any], None], item: Any) -> None:
+    items = session.current_agent._chat_ctx.items
+    kept = [*items]
+    items[:] = [own for own in kept if own is not item]
+    tell(session, item)
+    items[:] = kept
+
+
+@pytest.mark.parametrize("how", [a_copied_item, an_item_told_of_late, an_item_not_recorded_yet])
+def test_what_a_listener_finds_is_seen(
+    usual: list[Step], monkeypatch: pytest.MonkeyPatch, how: Callable[..., None]
+) -> None:
+    tell = AgentSession._conversation_item_added
+    monkeypatch.setattr(
+        AgentSession, "_conversation_item_added", lambda self, item: how(self, tell, item)
+    )
+    worse = go_through(worsened(as_it_was))
+    assert usual[1]["step"] == worse[1]["step"] == "typed"
+    assert usual[1]["events"] != worse[1]["events"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"extra": {"key": 1}},
+        {"content": ["See:", llm.ImageContent(id="image", image="data:image/png;base64,BBBB")]},
+    ],
+)
+def test_all_that_an_item_contains_is_seen(change: dict[str, Any]) -> None:
+    image = llm.ImageContent(id="image", image="data:image/png;base64,AAAA")
+    item = llm.ChatMessage(id="item", role="user", content=["See:", image])
+    with on_the_virtual_clock() as recorder:
+        assert recorder.item(item) == recorder.item(item.model_copy())
+        assert recorder.item(item) != recorder.item(item.model_copy(update=change))
+
+
+def test_a_lock_that_a_cancelled_update_keeps_is_seen(
+    usual: list[Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Keeping(asyncio.Lock):
+        async def __aexit__(self, kind: Any, *_: Any) -> None:
+            if kind is not asyncio.CancelledError:
+                self.release()
+
+    update = AgentActivity.update_chat_ctx
+
+    async def kept(self: Any, chat_ctx: Any, **options: Any) -> None:
+        if "kept" not in vars(self):
+            self.kept = Keeping()
+        async with self.kept:
+            await update(self, chat_ctx, **options)
+
+    monkeypatch.setattr(AgentActivity, "update_chat_ctx", kept)
+    worse = go_through(worsened(as_it_was))
+    at = next(n for n, step in enumerate(usual) if step["step"] == "given up")
+    assert usual[at + 1]["raised"] == []
+    assert worse[at + 1]["raised"] == ["the step has not ended"]
 
 
 def test_a_wobbling_stock_is_no_measure(usual: list[Step]) -> None:
@@ -205,6 +309,14 @@ def test_expectations_are_strict_in_both_directions() -> None:
     assert [*surprises({("lock", "Plain"): differs}, expected)] == [
         "lock, Plain: a difference in the calls was not expected."
     ]
+
+
+def test_lock_is_judged_on_every_release() -> None:
+    differs = Verdict({"calls": ("step 1, typed",)}, {"calls": 1, "manner": 0, "outcome": 0}, 1)
+    verdicts = {("full", "Plain"): differs, ("lock", "Plain"): differs}
+    assert len([*judged(verdicts, {}, newest=True)]) == 2
+    (sentence,) = judged(verdicts, {}, newest=False)
+    assert sentence.startswith("lock, Plain")
 
 
 @pytest.mark.parametrize(

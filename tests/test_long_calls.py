@@ -86,3 +86,17 @@ def test_wrong_usage_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_usage_says_what_the_interpreters_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert counts.main([]) == 2
     assert "`uv run nox -s long_calls` makes them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "right"),
+    [
+        ("stock", "1.8.9", True),
+        ("lock", "1.8.9+ctxlock.2.lock", True),
+        ("lock", "1.8.9", False),
+        ("lock", "1.8.9+ctxlock.2.full", False),
+        ("stock", "1.8.9+ctxlock.2.lock", False),
+    ],
+)
+def test_an_environment_is_what_it_is_called(name: str, version: str, right: bool) -> None:
+    assert (counts.misnamed(name, version) is None) is right

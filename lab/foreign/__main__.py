@@ -19,10 +19,10 @@ from .judging import (
     Verdict,
     folder_for,
     judge,
+    judged,
     lines_of,
     on_all_sides,
     read_expected,
-    surprises,
 )
 
 __all__ = ["app"]
@@ -90,7 +90,7 @@ def main(
     for one in scopes:
         same = sum(verdict.first is None for (s, _), verdict in verdicts.items() if s == one)
         out.print(f"{one}: {same} of {len(names)} variants are as on stock.", highlight=False)
-    found = [*surprises(verdicts, expected)] if release == NEWEST else []
+    found = [*judged(verdicts, expected, newest=release == NEWEST)]
     for sentence in found:
         tell(sentence)
     raise typer.Exit(1 if found else 0)

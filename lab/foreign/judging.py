@@ -28,6 +28,7 @@ __all__ = [
     "Verdict",
     "folder_for",
     "judge",
+    "judged",
     "lines_of",
     "on_all_sides",
     "read_expected",
@@ -178,6 +179,15 @@ def surprises(
             elif kind not in verdict.differing and listed:
                 reason = expected[scope, name, kind]
                 yield f"{scope}, {name}: {what} was expected, and is gone: {reason}"
+
+
+def judged(
+    verdicts: Mapping[tuple[str, str], Verdict], expected: Mapping[Key, str], *, newest: bool
+) -> Iterator[str]:
+    """As `surprises`; what is expected of another scope than `lock` is of the newest release."""
+    if newest:
+        return surprises(verdicts, expected)
+    return surprises({key: one for key, one in verdicts.items() if key[0] == "lock"}, expected)
 
 
 @contextmanager

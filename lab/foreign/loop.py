@@ -57,6 +57,12 @@ class CountingLoop(VirtualLoop):
         own = task.get_coro().__qualname__  # type: ignore[union-attr]
         return own if made_by is None else f"{own} made by {made_by}"
 
+    def timers(self) -> list[str]:
+        """How many seconds from now each timer is due."""
+        pending: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        due = sorted(timer.when() - self.time() for timer in pending if not timer.cancelled())
+        return [f"a timer of {seconds:.2f}s" for seconds in due]
+
     def _is_busy(self) -> bool:
         return self.steps < self._budget and super()._is_busy()
 

@@ -75,7 +75,7 @@ class Recorder:
             self._numbers[id(thing)] = len(self._objects)
         return f"o{self._numbers[id(thing)]}"
 
-    def text(self, text: str | None) -> str:
+    def text(self, text: Any) -> str:
         """A text with names in place of ids that are random, and of addresses."""
         named: str = self._names.clean(str(text))
         return named
@@ -84,9 +84,11 @@ class Recorder:
         """An item: its id, what it is, and what it contains."""
         name = f"{self.text(item.id)} {item.type}"
         if item.type == "message":
-            content = [part if isinstance(part, str) else part.type for part in item.content]
+            # of an image or a sound its own text, too, which has what it contains
+            content = [part if isinstance(part, str) else self.text(part) for part in item.content]
             cut = ", interrupted" if item.interrupted else ""
-            return f"{name} {item.role} {content}{cut}"
+            extra = f", extra {item.extra}" if getattr(item, "extra", None) else ""
+            return f"{name} {item.role} {content}{cut}{extra}"
         if item.type == "function_call":
             return f"{name} {item.name}({item.arguments}) {self.text(item.call_id)}"
         if item.type == "function_call_output":

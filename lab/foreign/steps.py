@@ -60,6 +60,7 @@ def _run(variant: Variant, recorder: Recorder) -> None:
     if not started["raised"]:
         _talk(variant, talk)
         _hand_off(variant, talk, other)
+        _give_up(talk)
     talk.end()
     if not started["raised"]:
         again = lambda: talk.start(_agent(variant, talk, "again"))  # noqa: E731
@@ -132,6 +133,20 @@ def _hand_off(variant: Variant, talk: Talk, other: RecordingModel) -> None:
     empty = lambda: talk.hand_off(_agent(variant, talk, "fourth", llm=other))  # noqa: E731
     talk.step("handoff with an empty context", empty)
     talk.step("typed", lambda: talk.typed("Bye."))
+
+
+def _give_up(talk: Talk) -> None:
+    """An update is cancelled while it is made, and what comes after it goes on."""
+
+    async def in_vain() -> None:
+        update = asyncio.ensure_future(talk.edit(lambda items: items.append(note("In vain."))))
+        await asyncio.sleep(0.05)
+        update.cancel()
+        await update
+
+    talk.step("given up", in_vain)
+    talk.step("added", lambda: talk.edit(lambda items: items.append(note("Not in vain."))))
+    talk.step("typed", lambda: talk.typed("Are you there?"))
 
 
 async def _say(talk: Talk) -> None:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+from weakref import WeakSet
 
 from ctxlock.races.clock import virtual_clock
 from livekit.agents import Agent, AgentSession, llm
@@ -144,7 +145,7 @@ class Talk:
         self._audio = audio
         self._waiting: list[asyncio.Task[Any]] = []
         self._handles: list[Any] = []
-        self._told = 0
+        self._activities: WeakSet[Any] = WeakSet()
         self.session: Any = None
 
     @property
@@ -246,20 +247,26 @@ class Talk:
         return own if isinstance(own, RecordingModel) else self.model
 
     async def close(self) -> None:
-        """Ends the session."""
+        """Ends the session, and records which tasks and timers are left at once, and not later."""
         await self.session.aclose()
+        left = asyncio.all_tasks(self.loop) - {asyncio.current_task(self.loop)}
+        lines = sorted(self.loop.lineage(task) for task in left)
+        lines += self.loop.timers()
+        self.recorder.steps[-1]["left"].extend(f"when it is closed: {line}" for line in lines)
 
     def end(self) -> None:
-        """Closes the session as the last step, and records which tasks are left."""
+        """Closes the session as the last step, and records which tasks and activities are left."""
         self.step("close", self.close)
         for task in self._waiting:
             task.cancel()
         self.loop.settle()
         left = sorted(self.loop.lineage(task) for task in asyncio.all_tasks(self.loop))
+        gc.collect()
+        left.append(f"{len(self._activities)} activities in memory")
         self.recorder.steps[-1]["left"].extend(left)
 
     def _happened(self, event: Any) -> None:
-        self.recorder.note("events", self._event(event))
+        self.recorder.note("events", f"{self.recorder.at()} {self._event(event)}")
 
     def _event(self, event: Any) -> str:
         name, kind = self.recorder, event.type
@@ -268,7 +275,7 @@ class Talk:
         if kind == "user_input_transcribed":
             return f"{kind} {event.transcript!r} of {name.text(event.item_id)}"
         if kind == "conversation_item_added":
-            return f"{kind} {name.item(event.item)}"
+            return f"{kind} {name.item(event.item)}, {self._held(event.item)}"
         if kind == "function_tools_executed":
             items = [*event.function_calls, *event.function_call_outputs]
             return f"{kind} {name.items(items)}"
@@ -283,9 +290,19 @@ class Talk:
             return f"{kind} {event.reason.value}"
         return str(kind)
 
+    def _held(self, item: Any) -> str:
+        """Whether a listener finds an item with the agent, as the very object that it is told."""
+        own = self.agent._chat_ctx.get_by_id(item.id)
+        if own is None:
+            return "not with the agent"
+        return "the agent's" if own is item else "a copy of the agent's"
+
     def _look(self) -> None:
         recorder = self.recorder
-        agent = self.session.current_agent if self.session and self.session._activity else None
+        activity = self.session._activity if self.session else None
+        if activity is not None:
+            self._activities.add(activity)
+        agent = self.session.current_agent if activity is not None else None
         if agent is not None:
             recorder.note("agent", f"{agent.id} has the floor")
             for item in agent._chat_ctx.items:

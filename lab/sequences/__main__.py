@@ -17,10 +17,10 @@ from lab.foreign.judging import (
     Verdict,
     folder_for,
     judge,
+    judged,
     lines_of,
     on_all_sides,
     read_expected,
-    surprises,
 )
 from lab.options import among
 
@@ -75,13 +75,13 @@ def main(
         tell(str(e))
         raise typer.Exit(3) from None
     _show(scopes, verdicts, steps, [*cases["stock"]])
-    judged = {
+    asked = {
         key: verdict
         for key, verdict in verdicts.items()
         # beyond the usual ones, what is expected of `full` is written down nowhere
         if key[0] == "lock" or not key[1].isdigit() or (int(key[1]) < USUAL and length is None)
     }
-    wrong += surprises(judged, expected) if release == NEWEST else []
+    wrong += judged(asked, expected, newest=release == NEWEST)
     for sentence in wrong:
         tell(sentence)
     raise typer.Exit(1 if wrong else 0)
