@@ -353,3 +353,11 @@ def test_what_is_written_down_can_be_read() -> None:
     file = Path("lab/foreign/expected.toml")
     expected = read_expected(file, ["lock", "full"], VARIANTS)
     assert {name for scope, name, _ in expected if scope == "lock"} == {"UpdatesInItsStart"}
+
+
+def test_an_entry_may_be_about_some_releases_alone(tmp_path: Path) -> None:
+    file = tmp_path / "expected.toml"
+    file.write_text('[[lock]]\nreason = "r"\nreleases = ["1.8.8"]\ncalls = ["A"]\n')
+    expected = {("lock", "A", "calls"): "r"}
+    assert read_expected(file, ["lock"], ["A"], release="1.8.8") == expected
+    assert read_expected(file, ["lock"], ["A"], release="1.8.9") == {}

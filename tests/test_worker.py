@@ -14,6 +14,7 @@ import pytest
 import worker_setup
 from cli import run
 
+from ctxlock.races.releases import has_full_scope
 from livekit.agents import JobExecutorType
 from livekit.agents.ipc.proc_pool import ProcPool
 from livekit.agents.voice import agent_activity
@@ -50,6 +51,6 @@ async def test_a_job_process_has_the_patched_module(method: str, tmp_path: Path)
         await pool.aclose()
     said = json.loads(report.read_text(encoding="utf-8"))
     assert said["pid"] != os.getpid()
-    assert said["context"] == "RealtimeContext"
+    assert said["guard"] == ("RealtimeContext" if has_full_scope() else "Lock")
     assert said["file"] == agent_activity.__file__
     assert run("audit", Path(said["file"])) == 0

@@ -14,14 +14,15 @@ from livekit.agents.voice import agent_activity
 def report(file: Path, process: JobProcess) -> None:
     """Writes down, in the job process, which module it has, and what guards its activities."""
 
-    async def context() -> object:
+    async def guard() -> object:
         activity = agent_activity.AgentActivity(Agent(instructions=""), AgentSession())
-        return getattr(activity, "_rt_context", None)
+        lock = getattr(activity, "_rt_chat_ctx_lock", None)
+        return getattr(activity, "_rt_context", lock)
 
     said = {
         "pid": os.getpid(),
         "file": agent_activity.__file__,
-        "context": type(asyncio.run(context())).__name__,
+        "guard": type(asyncio.run(guard())).__name__,
     }
     file.write_text(json.dumps(said), encoding="utf-8")
 

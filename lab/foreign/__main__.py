@@ -66,7 +66,7 @@ def main(
             lab = prepare(release, scopes, (), folder, python=python, say=tell)
             reports = on_all_sides(lab, "lab.foreign.run", variant or [])
         names = [*reports["stock"]]
-        expected = read_expected(EXPECTED, SCOPES, names, whole=not variant)
+        expected = read_expected(EXPECTED, SCOPES, names, whole=not variant, release=release)
     except (CannotRun, BadExpectations) as e:
         tell(str(e))
         raise typer.Exit(3) from None

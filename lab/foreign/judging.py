@@ -117,18 +117,24 @@ class BadExpectations(Exception):
 
 
 def read_expected(
-    file: Path, scopes: Iterable[str], names: Iterable[str], *, whole: bool = True
+    file: Path,
+    scopes: Iterable[str],
+    names: Iterable[str],
+    *,
+    whole: bool = True,
+    release: str | None = None,
 ) -> dict[Key, str]:
     """Reads a file of expected differences.
 
     Each entry is of a scope; it gives a reason, and names what differs under the kind of facts in
-    which it does. ``"all"`` stands for everything.
+    which it does. ``"all"`` stands for everything. It may list the `releases` that it is about.
 
     Args:
         file: The file.
         scopes: Those that there are.
         names: What was run.
         whole: Whether that is all that there is, so that any other name is wrong.
+        release: What was run; an entry about others alone is left out.
 
     Raises:
         BadExpectations: It is none, names what there is not, says something twice, or gives no
@@ -145,6 +151,9 @@ def read_expected(
         for entry in entries:
             if not (reason := str(entry.pop("reason", "")).strip()):
                 raise BadExpectations(f"{file} has an entry of {scope} without a reason.")
+            releases = entry.pop("releases", None)
+            if releases is not None and release not in releases:
+                continue
             for kind, listed in entry.items():
                 if kind not in KINDS:
                     raise BadExpectations(f"{file} speaks of {kind}; facts are {', '.join(KINDS)}.")
