@@ -248,7 +248,7 @@ Measure = Callable[[Step], Awaitable[Any]]
 async def events(length: int, measure: Measure, repeated: int) -> dict[str, list[Any]]:
     """What each event measures in a conversation of so many items, so many times."""
     found: dict[str, list[Any]] = {name: [] for name in EVENTS}
-    async with running(long_agent(length), model=ShortcutModel()) as talk:
+    async with running(long_agent(length), model=ShortcutModel(), looking=False) as talk:
         for _ in range(repeated):
             for name, prepare in EVENTS.items():
                 step = prepare(talk)
@@ -266,7 +266,7 @@ async def connections(
     """What the beginning of a connection measures in a conversation of so many items."""
     first, second = ShortcutModel(), ShortcutModel()
     agent = long_agent(length)
-    context = running(agent, model=first)
+    context = running(agent, model=first, looking=False)
     found = {"start": await measure(context.__aenter__)}
     try:
         assert len(first.sessions[-1].chat_ctx.items) >= length

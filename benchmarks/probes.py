@@ -52,7 +52,7 @@ async def uncontended_push() -> float:
     from ctxlock.races.harness import local_context, running, update_chat_ctx
     from ctxlock.races.scenario import agent_with, note
 
-    async with running(agent_with()) as talk:
+    async with running(agent_with(), looking=False) as talk:
         activity = talk.activity
         short = local_context(activity)
         long = short.copy()
@@ -77,7 +77,7 @@ async def turn_behind_a_push() -> float:
     from ctxlock.races.verdict import name_items
 
     times = []
-    async with running(agent_with()) as talk:
+    async with running(agent_with(), looking=False) as talk:
         for _ in range(CYCLES):
             push = talk.realtime.hold()
             replaced = talk.replace(note("A"))
@@ -99,7 +99,7 @@ async def sequential_turns(count: int) -> float:
     from ctxlock.races.harness import running
     from ctxlock.races.scenario import agent_with
 
-    async with running(agent_with()) as talk:
+    async with running(agent_with(), looking=False) as talk:
         before = time.process_time()
         for _ in range(count):
             await talk.text_turn("hello")
@@ -116,7 +116,7 @@ async def acknowledgements_behind_one(*, serial: bool = True) -> int:
     from ctxlock.races.harness import idle, running
     from ctxlock.races.scenario import agent_with, note
 
-    async with running(agent_with()) as talk:
+    async with running(agent_with(), looking=False) as talk:
         if not serial:
             assert isinstance(talk.realtime, FakeRealtimeSession)
             talk.realtime.engine._lock = contextlib.nullcontext()  # type: ignore[assignment]

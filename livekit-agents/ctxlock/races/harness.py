@@ -237,10 +237,16 @@ def _session(model: Model) -> AgentSession[Any]:
 
 
 @asynccontextmanager
-async def running(agent: Agent, *, model: Model | None = None) -> AsyncIterator[Harness]:
+async def running(
+    agent: Agent, *, model: Model | None = None, looking: bool = True
+) -> AsyncIterator[Harness]:
     """Starts a session for ``agent`` and ends it again, with everything held released.
 
-    The provider is the fake one unless a model is given, or another backend is chosen with `over`.
+    Args:
+        agent: The first agent.
+        model: The provider; by default the fake one, or the backend that was chosen with `over`.
+        looking: Whether the order of items is looked at whenever nothing is left to do. It visits
+            every item, which a measurement would count.
 
     Raises:
         NotAtRest: If a task outlives the session, and nothing else went wrong before.
@@ -252,7 +258,8 @@ async def running(agent: Agent, *, model: Model | None = None) -> AsyncIterator[
             model = await stack.enter_async_context(chosen()) if chosen else FakeRealtimeModel()
         harness = Harness(_session(model), model)
         others = witnesses.get()
-        witnesses.set((*others, harness.look))
+        if looking:
+            witnesses.set((*others, harness.look))
         try:
             await harness.session.start(agent)
             await idle()
