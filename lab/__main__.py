@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -18,13 +16,12 @@ from rich.table import Table
 
 from . import providers
 from .compare import BadExpectations, Verdict, judge, read_expected, surprises
-from .environments import NEWEST, CannotRun, Laboratory, prepare
+from .environments import NEWEST, SCOPES, CannotRun, Laboratory, prepare, scratch_folder
 from .options import among
 from .trace import Trace
 
-__all__ = ["app", "compare", "scratch_folder"]
+__all__ = ["app", "compare"]
 
-SCOPES = ("lock", "full")
 EXPECTED = Path(__file__).with_name("expected.toml")
 UNJUDGED = 0.05
 """The part of all steps that may go unjudged; beyond that the lab is not worth its name."""
@@ -178,16 +175,6 @@ def _word(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     return _WORDS.get(verdict.kind) or f"[red]{verdict.seen} lines[/red]"
-
-
-@contextmanager
-def scratch_folder(kept: Path | None) -> Iterator[Path]:
-    """The folder that was asked for, or one that is gone afterwards."""
-    if kept is not None:
-        yield kept.absolute()
-        return
-    with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 if __name__ == "__main__":

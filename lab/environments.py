@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from typing import Any
 __all__ = [
     "NEWEST",
     "REPOSITORY",
+    "SCOPES",
     "TARGET",
     "CannotRun",
     "Laboratory",
@@ -31,10 +33,14 @@ __all__ = [
     "check_sides",
     "find_python",
     "prepare",
+    "scratch_folder",
 ]
 
 NEWEST = "1.8.9"
 """The newest release that the lab was run with."""
+
+SCOPES = ("lock", "full")
+"""What a patched side can be."""
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -111,6 +117,16 @@ class Laboratory:
                 last = "\n".join(done.stderr.strip().splitlines()[-12:])
                 raise CannotRun(f"{what} could not run on {side}:\n{last}")
             return json.loads(output.read_text(encoding="utf-8"))
+
+
+@contextmanager
+def scratch_folder(kept: Path | None) -> Iterator[Path]:
+    """The folder that was asked for, or one that is gone afterwards."""
+    if kept is not None:
+        yield kept.absolute()
+        return
+    with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def find_python(minor: str = MINOR) -> str:

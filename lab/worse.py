@@ -12,8 +12,8 @@ from typing import Annotated
 import typer
 
 from . import providers
-from .__main__ import compare, scratch_folder
-from .environments import NEWEST, TARGET, CannotRun, Laboratory, Side, prepare
+from .__main__ import compare
+from .environments import NEWEST, TARGET, CannotRun, Laboratory, Side, prepare, scratch_folder
 
 __all__ = ["app"]
 

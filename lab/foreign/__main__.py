@@ -10,14 +10,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab.environments import NEWEST, CannotRun, prepare
+from lab.environments import NEWEST, SCOPES, CannotRun, prepare, scratch_folder
 from lab.options import among
 
 from .judging import (
     KINDS,
     BadExpectations,
     Verdict,
-    folder_for,
     judge,
     judged,
     lines_of,
@@ -27,7 +26,6 @@ from .judging import (
 
 __all__ = ["app"]
 
-SCOPES = ("lock", "full")
 EXPECTED = Path(__file__).with_name("expected.toml")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -62,7 +60,7 @@ def main(
 
         among(variant, VARIANTS, "--variant")
     try:
-        with folder_for(scratch) as folder:
+        with scratch_folder(scratch) as folder:
             lab = prepare(release, scopes, (), folder, python=python, say=tell)
             reports = on_all_sides(lab, "lab.foreign.run", variant or [])
         names = [*reports["stock"]]

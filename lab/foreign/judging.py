@@ -7,10 +7,8 @@ of the loop; and the ``outcome``, which is all else. Equality is asked for.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,6 @@ __all__ = [
     "KINDS",
     "BadExpectations",
     "Verdict",
-    "folder_for",
     "judge",
     "judged",
     "lines_of",
@@ -197,16 +194,6 @@ def judged(
     if newest:
         return surprises(verdicts, expected)
     return surprises({key: one for key, one in verdicts.items() if key[0] == "lock"}, expected)
-
-
-@contextmanager
-def folder_for(kept: Path | None) -> Iterator[Path]:
-    """A folder to make environments in: the one that is kept, or one for this once."""
-    if kept is not None:
-        yield kept.absolute()
-        return
-    with tempfile.TemporaryDirectory(prefix="lab-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 def lines_of(verdict: Verdict, show: Callable[[str], object], *, width: int = 400) -> None:

@@ -10,12 +10,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab.environments import NEWEST, CannotRun, Laboratory, prepare
+from lab.environments import NEWEST, SCOPES, CannotRun, Laboratory, prepare, scratch_folder
 from lab.foreign.judging import (
     KINDS,
     BadExpectations,
     Verdict,
-    folder_for,
     judge,
     judged,
     lines_of,
@@ -26,7 +25,6 @@ from lab.options import among
 
 __all__ = ["app"]
 
-SCOPES = ("lock", "full")
 EXPECTED = Path(__file__).with_name("expected.toml")
 USUAL = 60
 """How many seeds the expectations are for; of any other one it is asked that `lock` be as stock."""
@@ -60,7 +58,7 @@ def main(
     chosen = [*range(seeds)] if seed is None else [seed]
     wrong: list[str] = []
     try:
-        with folder_for(scratch) as folder:
+        with scratch_folder(scratch) as folder:
             lab = prepare(release, scopes, (), folder, python=python, say=tell)
             verdicts, steps = _scripts(lab, scopes, chosen, length, verbose)
             cases = on_all_sides(lab, "lab.sequences.run", ["--cases"])
