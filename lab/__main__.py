@@ -66,7 +66,9 @@ def main(
         from .steps import STEPS  # it imports livekit.agents, which takes a while
 
         among(step, STEPS, "--step")
+    usual = release == NEWEST and delay == 0
     try:
+        expected = read_expected(EXPECTED, scopes=SCOPES) if usual else {}
         with scratch_folder(scratch) as folder:
             lab = prepare(
                 release,
@@ -77,8 +79,6 @@ def main(
                 say=lambda what: err.print(f"{what} ...", highlight=False, soft_wrap=True),
             )
             verdicts = compare(lab, chosen, step or [], delay / 1000, jobs, traces)
-        usual = release == NEWEST and delay == 0
-        expected = read_expected(EXPECTED, scopes=SCOPES) if usual else {}
     except (CannotRun, BadExpectations) as e:
         err.print(str(e), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(3) from None

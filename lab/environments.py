@@ -22,6 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ctxlock.target import TARGET
+from ctxlock.verified import NEWEST
+from lab.interpreters import find_python
+
 __all__ = [
     "NEWEST",
     "REPOSITORY",
@@ -31,21 +35,15 @@ __all__ = [
     "Laboratory",
     "Side",
     "check_sides",
-    "find_python",
     "prepare",
+    "python_of_the_lab",
     "scratch_folder",
 ]
-
-NEWEST = "1.8.9"
-"""The newest release that the lab was run with."""
 
 SCOPES = ("lock", "full")
 """What a patched side can be."""
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-
-TARGET = "livekit/agents/voice/agent_activity.py"
-"""The file that a patch changes."""
 
 MINOR = "3.12"
 """The Python of the environment: Amazon's client wants no older one."""
@@ -129,22 +127,16 @@ def scratch_folder(kept: Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def find_python(minor: str = MINOR) -> str:
-    """An interpreter of that minor version: pyenv's, which uv may not see, or another.
+def python_of_the_lab() -> str:
+    """The interpreter that the lab starts from.
 
     Raises:
         CannotRun: There is none.
     """
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    found = [str(path) for path in sorted(pyenv.glob(f"versions/{minor}.*/bin/python"))]
-    if (on_path := shutil.which(f"python{minor}")) is not None:
-        found.append(on_path)
-    for python in found:
-        said = subprocess.run([python, "--version"], capture_output=True, text=True)
-        if said.returncode == 0 and f" {minor}." in said.stdout + said.stderr:
-            return python
+    if (python := find_python(MINOR)) is not None:
+        return python
     raise CannotRun(
-        f"Python {minor} is not installed, and the plugins of the lab need it; install it with "
+        f"Python {MINOR} is not installed, and the plugins of the lab need it; install it with "
         f"pyenv, or name an interpreter with --python."
     )
 
@@ -212,7 +204,7 @@ def _environment(
     wanted = [f"livekit-agents=={release}", *wanted]
     say(f"installing {', '.join(wanted)}")
     made.unlink(missing_ok=True)
-    _uv("venv", "-q", "--clear", "-p", python or find_python(), str(folder))
+    _uv("venv", "-q", "--clear", "-p", python or python_of_the_lab(), str(folder))
     try:
         _uv("pip", "install", "-q", "-p", interpreter, *wanted)
     except CannotRun as e:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["fact_of", "items_of", "record_of"]
+__all__ = ["fact_of", "items_of", "outcome_of", "record_of"]
 
 _LEFT_OUT = frozenset(
     {
@@ -53,6 +53,15 @@ def fact_of(value: Any) -> Any:
 def items_of(items: Iterable[Any]) -> list[Any]:
     """The items of a context, in order."""
     return [fact_of(item) for item in items]
+
+
+def outcome_of(speech: Any) -> dict[str, Any]:
+    """What came of a speech: whether it has ended, was interrupted, and which items are its own."""
+    return {
+        "done": speech.done(),
+        "interrupted": getattr(speech, "interrupted", None),
+        "items": [item.id for item in getattr(speech, "chat_items", ())],
+    }
 
 
 def record_of(record: logging.LogRecord) -> dict[str, Any]:

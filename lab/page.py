@@ -145,25 +145,31 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 _INTRODUCTION = """\
 # Is it what stock does, with my provider?
 
-Where no two updates overlap, a patched livekit-agents should do what the stock release does. The
-lab (`lab/`, `uv run nox -s providers`) runs the same steps over the plugin of each provider, on
-stock twice, then with the patch: starts, greetings, typed and spoken turns, tools, contexts added
-to and trimmed, new instructions and tools, handoffs, interruptions, dropped connections. The far
-ends are scripted and listen on loopback, or stand in for a client; no provider's service is asked.
-It compares the connections that are opened, what is sent on each, in order and at which moment,
-what is logged from WARNING up, error events, exceptions, the agent's context, the history, the
-session's events, and the tasks that are left. Ids are given names by their first appearance; times
-of the wall clock and what metrics hold are left out.
+*Stock* is livekit-agents as published. Where no two updates overlap, a patched livekit-agents
+should do what stock does. The lab (`lab/`, `uv run nox -s providers`) runs the same steps over
+the plugin of each provider: on stock twice, then with the patch. The steps are starts,
+greetings, typed and spoken turns, tools, contexts added to and trimmed, new instructions and
+tools, handoffs, interruptions, and dropped connections. The far ends are scripted. They listen
+on loopback, or stand in for a client. No provider's service is asked.
 
-- **same**: nothing differs. A failure counts as any other fact: what fails on stock fails alike.
-- **calls**: nobody outside of the plugin sees a difference; the plugin is called from another
-  task, at another step of the loop, or with another object.
+These are compared: the connections that are opened; what is sent on each, in order and at which
+moment; what is logged from WARNING up; error events and exceptions; the agent's context; the
+history; the session's events; what became of each speech; and the tasks that are left. Ids are
+named by their first appearance. Wall-clock times and the contents of metrics are left out.
+
+- **same**: nothing differs. A failure counts as any other fact: what fails on stock fails
+  alike.
+- **calls**: outside of the plugin nothing differs, but the plugin is called from another task,
+  at another step of the loop, or with another object.
 - **a number**: so many lines differ.
 - **–**: the provider has no such thing.
 - *not judged*: stock does not do the same twice.
 
-The delay is how long each acknowledgement takes. With one, and on the older release, the scope
-`lock` alone was run. `uv run nox -s provider_page` writes this page.
+With `full` one thing differs: a system message comes back after a dropped connection. This [is
+meant](integrity.md).
+
+The delay is the time that each acknowledgement takes. With a delay, and on the older release,
+only the scope `lock` was run. `uv run nox -s provider_page` writes this page.
 """  # noqa: RUF001
 
 

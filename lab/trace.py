@@ -13,7 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Names", "Recorder", "Trace"]
+__all__ = ["REFUSED", "Names", "Recorder", "Trace"]
+
+REFUSED = "refuses the update"
+"""Stands in the calls of a step in which a provider has refused what it was asked for."""
 
 _RANDOM = re.compile(
     r"(?P<port>(?<=127\.0\.0\.1:)\d+|(?<=localhost:)\d+)"

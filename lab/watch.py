@@ -97,14 +97,21 @@ def _watched(call: Callable[..., Any], name: str, recorder: Recorder) -> Callabl
     return called
 
 
-def watch_session(session: Any, recorder: Recorder) -> None:
-    """Takes down a session's events in order."""
+def watch_session(session: Any, recorder: Recorder) -> list[Any]:
+    """Takes down a session's events in order.
+
+    Returns:
+        The handles of its speeches so far, in order; the list grows.
+    """
     from livekit.agents.voice import events
 
+    speeches: list[Any] = []
+    session.on("speech_created", lambda event: speeches.append(event.speech_handle))
     for name in get_args(events.EventTypes):
         if name != "error":
             session.on(name, functools.partial(_event, recorder, name))
     session.on("error", functools.partial(_error, recorder))
+    return speeches
 
 
 def _event(recorder: Recorder, name: str, event: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import importlib.metadata
 import json
 import signal
@@ -74,6 +75,9 @@ def run_step(
                 await asyncio.wait_for(run(world), VIRTUAL_LIMIT)
             finally:
                 await world.close()
+                del world
+                gc.collect()  # tells of exceptions that nobody asked for
+                await asyncio.sleep(0)
                 recorder.stop()
 
     def out_of_time(*_: Any) -> None:
@@ -83,6 +87,8 @@ def run_step(
     before = signal.signal(signal.SIGALRM, out_of_time)
     signal.alarm(REAL_LIMIT)
     outcome, why = "done", ""
+    gc.collect()
+    gc.disable()  # so that the collector tells in the end, and not in whichever step it runs
     try:
         with logging_to(recorder):
             loop.run_until_complete(whole())
@@ -96,6 +102,7 @@ def run_step(
     finally:
         signal.alarm(0)
         recorder.stop()
+        gc.enable()
         _end(loop)
         signal.signal(signal.SIGALRM, before)
     return recorder.trace(outcome, why)

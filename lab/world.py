@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from livekit import agents
 from livekit.agents import Agent, llm
 
-from .facts import fact_of, items_of
+from .facts import fact_of, items_of, outcome_of
 from .far_end import FarEnd
 from .speaker import Speaker
 from .trace import Recorder
@@ -77,6 +76,7 @@ class World:
         self._models: list[llm.RealtimeModel] = []
         self._before = asyncio.all_tasks()
         self.session = self._make_session()
+        self._speeches = watch_session(self.session, recorder)
 
     # -- making things
 
@@ -157,9 +157,11 @@ class World:
         self.look(label)
 
     def look(self, label: str) -> None:
-        """Takes down the agents' contexts, the history and the provider's mirror."""
+        """Takes down the agents' contexts, the history, the speeches and the provider's mirror."""
         for agent in self.agents:
             self.recorder.note("context", {label: agent.name, "has": items_of(_items(agent))})
+        for speech in self._speeches:
+            self.recorder.note("speeches", {label: speech.id, **outcome_of(speech)})
         self.recorder.note("history", {label: items_of(self.session.history.items)})
         activity = getattr(self.session, "_activity", None)
         mirrored = getattr(activity, "_rt_session", None)
@@ -173,13 +175,17 @@ class World:
     # -- its end
 
     async def close(self) -> None:
-        """Ends everything, and takes down the tasks that are left."""
+        """Ends everything, and takes down the tasks that are left, at once and later."""
         self.recorder.note("acts", "close")
         await self.attempt("close", self.session.aclose())
+        self._look_for_tasks("at once")
         await self.settle("closed")
         for model in self._models:
             await self.attempt("close a model", model.aclose())
         await asyncio.sleep(SETTLE)
+        self._look_for_tasks("later")
+
+    def _look_for_tasks(self, when: str) -> None:
         left = asyncio.all_tasks() - self._before - {asyncio.current_task()}
         names = [
             getattr(task.get_coro(), "__qualname__", "?")
@@ -188,9 +194,7 @@ class World:
         ]
         ours = ("RequestHandler", "WebSocketFarEnd")
         for name in sorted(name for name in names if not name.startswith(ours)):
-            self.recorder.note("tasks left", name)
-        gc.collect()  # tells of exceptions that nobody asked for
-        await asyncio.sleep(0)
+            self.recorder.note("tasks left", {when: name})
 
     def _make_session(self) -> Any:
         wanted: dict[str, Any] = {"vad": None, "user_away_timeout": None}
@@ -200,7 +204,6 @@ class World:
         options = {name: value for name, value in wanted.items() if name in known}
         session = kind(llm=self.model(), **options)
         session.output.audio = Speaker()
-        watch_session(session, self.recorder)
         return session
 
 

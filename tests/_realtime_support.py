@@ -18,15 +18,9 @@ from typing import Any
 
 import pytest
 
-from ctxlock.races import clock  # noqa: F401  (before livekit.agents)
-from ctxlock.races.releases import (
-    ENGINE_SINCE,
-    Releases,
-    has_full_scope,
-    installed,
-    is_patched,
-)
-from ctxlock.races.verdict import LostUpdate, OutOfOrder
+from ctxlock.explorer import clock  # noqa: F401  (before livekit.agents)
+from ctxlock.races.releases import ENGINE_SINCE, Releases, has_full_scope, installed, is_patched
+from ctxlock.races.verdict import LostUpdate
 
 BEYOND_THE_LOCK = "1.3.0" if has_full_scope() else "1.8.8"
 """The oldest release on which the harms that only the scope `full` ends are shown, or their end."""
@@ -56,12 +50,7 @@ PREFIXES = ("test_realtime_", "test_fake_realtime")
 
 VERSION = installed()
 
-SCRAMBLES = has_full_scope() and VERSION in Releases(TELLS_OF_ITEMS)
-"""Whether the release moves what the agent has: the scope `full` does, until it is built anew.
-
-Then the tests of `scrambled_by_full` pass, which fails them, and this is to be False: till then
-every other test that it hits is expected to fail, once all else that it asks for is found to hold.
-"""
+LOCK_ALONE = is_patched(VERSION) and not has_full_scope()
 
 
 def fails_on_stock(
@@ -91,10 +80,14 @@ def closed_by_full(
     )
 
 
-scrambled_by_full = pytest.mark.xfail(
-    SCRAMBLES, raises=AssertionError, strict=True, reason="the scope `full` moves what is half sent"
-)
-"""On a test of the order that the application asked for."""
+def still_lost(reason: str, *, raises: type[AssertionError] = LostUpdate) -> pytest.MarkDecorator:
+    """Names a harm that nothing ends, the scope `full` included."""
+    return pytest.mark.xfail(raises=raises, strict=True, reason=reason)
+
+
+def waits(where: bool, reason: str) -> pytest.MarkDecorator:
+    """Names what waits for ever; elsewhere the test must pass."""
+    return pytest.mark.xfail(where, raises=LostUpdate, strict=True, reason=reason)
 
 
 def needs(*since: str, before: str | None = None) -> pytest.MarkDecorator:
@@ -173,12 +166,7 @@ def _strict(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[Non
     @functools.wraps(test)
     async def run(*args: Any, **kwargs: Any) -> None:
         with _complaints() as complaints:
-            try:
-                await asyncio.wait_for(test(*args, **kwargs), WATCHDOG)
-            except OutOfOrder:
-                if SCRAMBLES:
-                    pytest.xfail("the scope `full` moves what the agent has")
-                raise
+            await asyncio.wait_for(test(*args, **kwargs), WATCHDOG)
             gc.collect()  # a task's unretrieved exception is reported when the task goes
             await asyncio.sleep(0)
         assert not complaints, f"the event loop complained: {complaints}"

@@ -10,11 +10,12 @@ from textwrap import dedent, indent
 
 import pytest
 
+from ctxlock.analysis.inverse import check_inverse
+from ctxlock.analysis.sites import find_sites
+from ctxlock.analysis.without_calls import plain_source
 from ctxlock.errors import NothingToGuard, NotUnderstood
-from ctxlock.inverse import check_inverse
-from ctxlock.patch import patch_source
+from ctxlock.patching.patch import patch_source
 from ctxlock.release import Scope
-from ctxlock.sites import find_sites
 
 NAME = "agent_activity.py"
 HERE = "# <- here"
@@ -34,6 +35,8 @@ class AgentActivity:
         self._rt_session = None
         self._lock = asyncio.Lock()
 """
+
+IMPORT = "from ._realtime_context import RealtimeContextLock\n"
 
 LOCK = """\
         # this activity holds it from reading the realtime context to the end of the push
@@ -72,6 +75,12 @@ def locked(*methods: str) -> str:
     return module(*methods, head=HEAD + LOCK)
 
 
+def informed(*methods: str) -> str:
+    """The same as the scope full leaves it: with the lock of the added module."""
+    head = HEAD.replace("import asyncio\n", f"import asyncio\n{IMPORT}")
+    return module(*methods, head=head + LOCK.replace("asyncio.Lock()", "RealtimeContextLock(self)"))
+
+
 def marked_line(source: str) -> int:
     """The 1-based number of the one line that is marked with `HERE`."""
     (number,) = [n for n, line in enumerate(source.splitlines(), 1) if HERE in line]
@@ -100,7 +109,7 @@ def patched_or_refused(source: str, scope: Scope = "lock") -> str | None:
     text = patched.source.decode()
     assert patched.sites == find_sites(text, NAME)
     assert not any(site.state == "bare" or site.rechecked is False for site in patched.sites)
-    check_inverse(source.encode(), patched.source, NAME)
+    check_inverse(source.encode(), plain_source(patched.source), NAME)
     return text
 
 

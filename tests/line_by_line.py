@@ -20,10 +20,20 @@ LOCK = "async with self . _rt_chat_ctx_lock :"
 CHECK = "if self . _rt_session is not None :"
 MADE = "self . _rt_chat_ctx_lock = asyncio . Lock ( )"
 BEFORE_IT = "self . _lock = asyncio . Lock ( )"
+IMPORT = "from . _realtime_context import RealtimeContextLock"
+NEW = MADE.replace("asyncio . Lock ( )", "RealtimeContextLock ( self )")
 COMMENTS = [line.strip() for line in (NOTICE + MADE_ABOVE).splitlines() if "#" in line]
 
 _SNAPSHOT = re.compile(r"(\w+) = self \. _rt_session \. chat_ctx \. copy \(")
 _PUSH = re.compile(r"await self \. _rt_session \. (update_chat_ctx|_update_session) \(")
+_GIVEN = r"(\* )?\w+( \. \w+)* "
+_CALL = re.compile(
+    r"self \. _rt_chat_ctx_lock \. "
+    r"(replacing|typing|pending|place|said|unheard|hand_over|attach|close) "
+    rf"\( ({_GIVEN}(, {_GIVEN})*)?\)"
+)
+_TELL = re.compile(r"if self \. _rt_chat_ctx_lock \. tell \( \w+ \) :")
+_LATEST = re.compile(r"(\w+) = self \. _agent \. _chat_ctx")
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,8 @@ def unexplained(original: str, patched: str) -> str | None:
     """The first line of `patched` that is neither the original's next one nor the lock's."""
     old, comments = _read(original)
     new, commented = _read(patched)
+    if Line(0, IMPORT) in new and Line(0, IMPORT) not in old:
+        new = _without_calls(new)
     if lost := comments - commented:
         return f"lost: {next(iter(lost))}"
     for comment, count in (commented - comments).items():
@@ -87,6 +99,28 @@ def unexplained(original: str, patched: str) -> str | None:
         else:
             return f"line {number + 1} of the logical ones: {line.text}"
     return None if at == len(old) else f"lost: {old[at].text}"
+
+
+def _without_calls(new: list[Line]) -> list[Line]:
+    """What the scope full leaves without the calls of its lock."""
+    left: list[Line] = []
+    made = False
+    for at, line in enumerate(new):
+        before = new[at - 1]
+        latest = _LATEST.fullmatch(line.text)
+        if line.text == NEW and not made:
+            made = True
+            left.append(Line(line.depth, MADE))
+        elif not (
+            line == Line(0, IMPORT)
+            or _CALL.fullmatch(line.text)
+            or _TELL.fullmatch(line.text)
+            or (_TELL.fullmatch(before.text) and line == Line(before.depth + 1, "return"))
+            or (line.text == NEW and before.text.startswith("self . _rt_session = "))
+            or (latest and new[at + 1].text.endswith(f". update_chat_ctx ( {latest[1]} )"))
+        ):
+            left.append(line)
+    return left
 
 
 def _drawn_in(old: list[Line], at: int, here: Line) -> list[Line]:

@@ -17,9 +17,13 @@ from pathlib import Path
 from activity import REPLACING, module
 from packaging.utils import parse_wheel_filename
 
-from ctxlock.syntax import TARGET
+from ctxlock.release import NEWEST_VERIFIED, overlay_version
+from ctxlock.target import TARGET
 
 Files = dict[str, bytes]
+
+PATCHED, FULL = (str(overlay_version(NEWEST_VERIFIED, scope)) for scope in ("lock", "full"))
+"""The versions of the patched wheels of the newest verified release."""
 
 VERSION = "1.8.4"
 DIST_INFO = f"livekit_agents-{VERSION}.dist-info"

@@ -1,4 +1,4 @@
-"""What the tests of the lost items' siblings share: where they run, and what nothing ends yet."""
+"""What the tests of the lost items' siblings share: where they run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if VERSION not in Releases(BEYOND_THE_LOCK) or not has_engine():
 
 from ctxlock.races import backend
 from ctxlock.races.loopback.model import serving
-from ctxlock.races.verdict import LostUpdate
 
 both_ways = pytest.mark.parametrize(
     "over", [pytest.param(None, id="fake"), pytest.param(serving, id="websocket")]
@@ -33,8 +32,3 @@ websocket_alone = pytest.mark.parametrize("over", [pytest.param(serving, id="web
 def through(over: Any) -> Iterator[None]:
     with backend.over(over):
         yield
-
-
-def still_lost(reason: str) -> pytest.MarkDecorator:
-    """Names a harm that nothing ends yet, the scope `full` included."""
-    return pytest.mark.xfail(raises=LostUpdate, strict=True, reason=reason)

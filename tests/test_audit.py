@@ -7,13 +7,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from activity import NAME, PUSH, guarded, locked, module
+from activity import NAME, PUSH, REPLACING, guarded, locked, module
 from cli import run
-from test_route import REPLACEMENT, activity
 
-from ctxlock.route import route
-from ctxlock.syntax import NOTICE, TARGET
-from noxfile import find_python
+from ctxlock.patching.patch import patch_source
+from ctxlock.target import NOTICE, TARGET
+from lab.interpreters import find_python
 
 GUARDED = guarded(
     """\
@@ -173,14 +172,14 @@ def test_damaged_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     path = tmp_path / "livekit_agents-1.8.9-py3-none-any.whl"
     path.write_bytes(b"PK not really")
     assert run("audit", "--wheel", path) == 3
-    assert "it is no zip file" in capsys.readouterr().err
+    assert "it is not a zip file" in capsys.readouterr().err
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(TARGET, BARE)
     content = bytearray(path.read_bytes())
     content[100:120] = bytes(20)
     path.write_bytes(content)
     assert run("audit", "--wheel", path) == 3
-    assert "or a damaged one" in capsys.readouterr().err
+    assert "or is damaged" in capsys.readouterr().err
 
 
 def install(folder: Path, version: str) -> None:
@@ -227,7 +226,7 @@ def test_wrong_environment(
 @posix
 def test_not_an_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("audit", "--python", script(tmp_path / "python", "echo hello")) == 3
-    assert "is not a Python interpreter that runs" in capsys.readouterr().err
+    assert "is not a working Python interpreter" in capsys.readouterr().err
 
 
 @posix
@@ -276,9 +275,9 @@ def test_scope_lock(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_scope_full_and_its_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "agent_activity.py"
-    file.write_text(route(activity(REPLACEMENT), NAME))
+    file.write_bytes(patch_source(module(REPLACING).encode(), NAME, "full").source)
     assert run("audit", file) == 0
-    assert "Scope full: replacements, server items." in capsys.readouterr().out
+    assert "Scope full: replacements." in capsys.readouterr().out
     assert run("audit", "--json", file) == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["scope"], report["parts"]) == ("full", ["replacements", "server items"])
+    assert (report["scope"], report["parts"]) == ("full", ["replacements"])

@@ -17,13 +17,13 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from ctxlock import PATCH_NUMBER
-from ctxlock.build import Overlay, build_overlay, metadata_files
 from ctxlock.errors import CtxlockError, NothingToGuard, NotUnderstood
-from ctxlock.patch import patch_source
-from ctxlock.provenance import PROVENANCE
+from ctxlock.patching.patch import patch_source
 from ctxlock.release import Scope
-from ctxlock.syntax import ADDED, TARGET
-from ctxlock.upstream import Upstream, read_installed, read_wheel
+from ctxlock.target import ADDED, TARGET
+from ctxlock.wheels.overlay import Overlay, build_overlay, metadata_files
+from ctxlock.wheels.provenance import PROVENANCE
+from ctxlock.wheels.upstream import Upstream, read_installed, read_wheel
 
 LOCAL = f"+ctxlock.{PATCH_NUMBER}.lock"
 DIST_INFO = f"livekit_agents-1.8.4{LOCAL}.dist-info"
@@ -120,7 +120,7 @@ def test_the_scope_full_adds_a_module(tmp_path: Path) -> None:
     overlay = build_overlay(stock(), tmp_path / "full", "full")
     assert str(overlay.version) == f"1.8.4{FULL}"
     full, files = contents(overlay.path), contents(build(tmp_path / "lock").path)
-    assert b"class RealtimeContext" in full[ADDED]
+    assert b"class RealtimeContextLock" in full[ADDED]
     assert full[ADDED] == patch_source(release()[TARGET], TARGET, "full").added[ADDED]
     assert {path.replace(LOCAL, FULL) for path in files} == full.keys() - {ADDED}
     (record,) = (json.loads(full[path]) for path in full if path.endswith(PROVENANCE))
@@ -129,12 +129,12 @@ def test_the_scope_full_adds_a_module(tmp_path: Path) -> None:
 
 
 def test_overwrites_nothing(tmp_path: Path) -> None:
-    with pytest.raises(CtxlockError, match=f"has a file {ADDED} of its own"):
+    with pytest.raises(CtxlockError, match=f"already has a file {ADDED}"):
         build_overlay(stock(release() | {ADDED: b""}), tmp_path, "full")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_cannot_be_routed_can_be_locked(tmp_path: Path) -> None:
+def test_what_the_scope_full_cannot_follow_can_be_locked(tmp_path: Path) -> None:
     upstream = stock(release() | {TARGET: module(PUSH).encode()})
     with pytest.raises(NotUnderstood, match="build with the scope lock: leave out `-C scope=full`"):
         build_overlay(upstream, tmp_path, "full")
@@ -239,7 +239,9 @@ def test_builds_at_the_same_time(tmp_path: Path) -> None:
 
 def test_stock_suffices_for_the_scope_lock(tmp_path: Path) -> None:
     upstream = stock({**release(), TARGET: GUARDED.encode()})
-    with pytest.raises(NothingToGuard, match="stock release suffices for the scope lock, install"):
+    with pytest.raises(
+        NothingToGuard, match="for the scope lock the stock release is enough, so install"
+    ):
         build_overlay(upstream, tmp_path / "dist", "lock")
     assert not (tmp_path / "dist").exists()
 
@@ -249,13 +251,13 @@ def test_an_overlay_cannot_be_overlaid(tmp_path: Path) -> None:
     with pytest.raises(CtxlockError, match=rf"is a patched wheel, .* \(1\.8\.4\{LOCAL}\)"):
         read_wheel(overlay)
     patched = {**release(), TARGET: contents(overlay)[TARGET]}
-    with pytest.raises(NothingToGuard, match="every site is guarded already"):
+    with pytest.raises(NothingToGuard, match="every place is guarded already"):
         build(tmp_path / "dist", patched)
     full = contents(build_overlay(stock(), tmp_path / "full", "full").path)
-    routed = stock({**release(), TARGET: full[TARGET]})
+    informed = stock({**release(), TARGET: full[TARGET]})
     for scope in get_args(Scope):
         with pytest.raises(NothingToGuard, match="this is patched already"):
-            build_overlay(routed, tmp_path / "dist", scope)
+            build_overlay(informed, tmp_path / "dist", scope)
     assert not (tmp_path / "dist").exists()
 
 

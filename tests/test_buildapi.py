@@ -8,9 +8,8 @@ from packages import DIST_INFO, assert_valid, contents, install, release
 from packaging.requirements import Requirement
 
 from ctxlock import PATCH_NUMBER, buildapi
-from ctxlock.errors import CtxlockError
 from ctxlock.release import NEWEST_VERIFIED, SCOPE_VARIABLE, VARIABLE
-from ctxlock.syntax import TARGET
+from ctxlock.target import TARGET
 
 LOCAL = f"+ctxlock.{PATCH_NUMBER}.lock"
 WHEEL_NAME = f"livekit_agents-1.8.4{LOCAL}-py3-none-any.whl"
@@ -128,11 +127,11 @@ HOOKS = [buildapi.build_wheel, buildapi.prepare_metadata_for_build_wheel]
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_another_release_is_installed(site: Path, tmp_path: Path, hook: Hook) -> None:
-    with pytest.raises(CtxlockError) as refused:
+    with pytest.raises(SystemExit) as refused:
         hook(str(tmp_path / "dist"), {"upstream": "1.8.5"})
     assert str(refused.value) == (
-        "livekit-agents 1.8.4 is installed where 1.8.5 is to be patched; build with isolation, or "
-        "install livekit-agents==1.8.5 first."
+        "ctxlock: livekit-agents 1.8.4 is installed, but 1.8.5 is to be patched; build with "
+        "isolation, or install livekit-agents==1.8.5 first."
     )
     assert not (tmp_path / "dist").exists()
 
@@ -143,7 +142,7 @@ def test_an_overlay_is_installed(
 ) -> None:
     site = install(tmp_path / "site", release(f"1.8.4{LOCAL}"))
     monkeypatch.syspath_prepend(str(site))
-    with pytest.raises(CtxlockError, match=r"is patched already.*Build with isolation"):
+    with pytest.raises(SystemExit, match=r"is patched already.*Build with isolation"):
         hook(str(tmp_path / "dist"), CHOSEN)
     assert not (tmp_path / "dist").exists()
 
@@ -151,7 +150,7 @@ def test_an_overlay_is_installed(
 @pytest.mark.parametrize("hook", HOOKS)
 def test_what_is_installed_was_edited(site: Path, tmp_path: Path, hook: Hook) -> None:
     (site / TARGET).write_bytes(b"")
-    with pytest.raises(CtxlockError, match=f"(?s)so nothing was built.*{TARGET} has 0 bytes"):
+    with pytest.raises(SystemExit, match=f"(?s)so nothing was built.*{TARGET} has 0 bytes"):
         hook(str(tmp_path / "dist"), CHOSEN)
     assert not (tmp_path / "dist").exists()
 
@@ -171,6 +170,7 @@ def test_what_is_installed_was_edited(site: Path, tmp_path: Path, hook: Hook) ->
         ({"upstream": "1.8.5"}, "this source distribution is made for 1.8.4"),
         ({"upstream": "latest"}, "is no release number"),
         ({"upstraem": "1.8.4"}, "did you mean 'upstream'"),
+        ({"scope": "x"}, "^ctxlock: The config setting 'scope' is 'x', which is no scope; give"),
     ],
 )
 def test_every_hook_heeds_the_settings(
@@ -182,7 +182,7 @@ def test_every_hook_heeds_the_settings(
     reason: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CtxlockError, match=reason):
+    with pytest.raises(SystemExit, match=reason):
         hook(settings)
     assert not Path("dist").exists()
 
@@ -192,6 +192,6 @@ def test_every_hook_heeds_the_settings(
     [buildapi.get_requires_for_build_editable, lambda: buildapi.build_editable("dist")],
 )
 def test_editable_is_refused(hook: Callable[[], object]) -> None:
-    with pytest.raises(CtxlockError) as refused:
+    with pytest.raises(SystemExit) as refused:
         hook()
-    assert str(refused.value) == EDITABLE
+    assert str(refused.value) == f"ctxlock: {EDITABLE}"

@@ -15,10 +15,10 @@ from packages import Files, contents, release, write_wheel
 from packaging.version import Version
 
 from ctxlock import PATCH_NUMBER
-from ctxlock.build import build_overlay
-from ctxlock.provenance import PROVENANCE
-from ctxlock.syntax import TARGET
-from ctxlock.upstream import read_wheel
+from ctxlock.target import TARGET
+from ctxlock.wheels.overlay import build_overlay
+from ctxlock.wheels.provenance import PROVENANCE
+from ctxlock.wheels.upstream import read_wheel
 
 LOCAL = f"+ctxlock.{PATCH_NUMBER}.lock"
 NAME = f"livekit_agents-1.8.4{LOCAL}-py3-none-any.whl"
@@ -81,16 +81,16 @@ def everything(files: Files) -> Files:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (edited, [f"{TARGET} has another content."]),
+        (edited, [f"The content of {TARGET} differs."]),
         (with_more, ["livekit/agents/extra.py does not belong in it."]),
         (without, ["livekit/agents/version.py is missing."]),
-        (in_another_order, ["The files in it are the same, and the archive around them is not."]),
+        (in_another_order, ["The files in it are the same, but the archive around them differs."]),
         (
             everything,
             [
                 "livekit/agents/extra.py does not belong in it.",
                 "livekit/agents/version.py is missing.",
-                f"{TARGET} has another content.",
+                f"The content of {TARGET} differs.",
             ],
         ),
     ],
@@ -122,7 +122,7 @@ def test_a_file_twice(patched: Path, stock: Path, capsys: pytest.CaptureFixture[
 def test_another_name(patched: Path, stock: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = patched.rename(patched.with_name(NAME.replace("1.8.4", "1.8.5")))
     assert run("check", other, "--wheel", stock) == 1
-    assert f"ought to be called {NAME}" in capsys.readouterr().out
+    assert f"should be called {NAME}" in capsys.readouterr().out
 
 
 def test_of_another_release(
@@ -130,22 +130,22 @@ def test_of_another_release(
 ) -> None:
     other = write_wheel(tmp_path / "other.whl", release("1.8.3"))
     assert run("check", patched, "--wheel", other) == 3
-    assert "made from livekit-agents 1.8.4, and the stock wheel is 1.8.3" in capsys.readouterr().err
+    assert "made from livekit-agents 1.8.4, but the stock wheel is 1.8.3" in capsys.readouterr().err
 
 
 def test_two_patched_wheels(patched: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("check", patched, "--wheel", patched) == 3
-    assert "is a patched wheel, or one of somebody's own making" in capsys.readouterr().err
+    assert "is a patched wheel, or somebody's own build" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        pytest.param("stock", "is a stock wheel, and a patched one is needed", id="stock"),
+        pytest.param("stock", "is a stock wheel, but a patched one is needed", id="stock"),
         pytest.param("missing", "could not be read: No such file", id="missing"),
         pytest.param("folder", "could not be read: Is a directory", id="folder"),
-        pytest.param("damaged", "is no zip file, or a damaged one", id="damaged"),
-        pytest.param("cut short", "is no zip file, or a damaged one", id="cut short"),
+        pytest.param("damaged", "is not a zip file, or is damaged", id="damaged"),
+        pytest.param("cut short", "is not a zip file, or is damaged", id="cut short"),
     ],
 )
 def test_cannot_be_checked(
@@ -200,7 +200,7 @@ def test_fetches_the_stock_release(tmp_path: Path, capsys: pytest.CaptureFixture
     pack(wheel, edited(contents(wheel)))
     capsys.readouterr()
     assert run("check", wheel) == 1
-    assert capsys.readouterr().out == f"{TARGET} has another content.\n"
+    assert capsys.readouterr().out == f"The content of {TARGET} differs.\n"
 
 
 @pytest.mark.network

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -11,19 +12,22 @@ from pathlib import Path
 
 import pytest
 from cli import run
+from packages import FULL, PATCHED
+from rich.console import Console
 
-from ctxlock import __main__ as command
-from ctxlock.comparison import Comparison, Outcome, Races
-from ctxlock.console import out
+from ctxlock.cli import app as command
+from ctxlock.cli.console import out
 from ctxlock.errors import CtxlockError
-from ctxlock.syntax import ADDED, TARGET
+from ctxlock.reports.comparison import Comparison, RaceOutcome, Races
+from ctxlock.target import ADDED, TARGET
+from ctxlock.verified import NEWEST
 
-OVERLAY = "livekit_agents-1.8.9+ctxlock.2.lock-py3-none-any.whl"
-STOCK = "livekit_agents-1.8.9-py3-none-any.whl"
+OVERLAY = f"livekit_agents-{PATCHED}-py3-none-any.whl"
+STOCK = f"livekit_agents-{NEWEST}-py3-none-any.whl"
 
 RECORD = {
     "format": 1,
-    "upstream": "1.8.9",
+    "upstream": NEWEST,
     "patch": 1,
     "scope": "lock",
     "added": {},
@@ -34,15 +38,15 @@ RECORD = {
 
 
 def races(column: str, version: str, verdict: str, detail: str = "") -> Races:
-    outcomes = {"a race": Outcome(verdict, detail), "another": Outcome("kept", "")}
+    outcomes = {"a race": RaceOutcome(verdict, detail), "another": RaceOutcome("kept", "")}
     return Races(column, version, outcomes)
 
 
 def comparison(stock: str, patched: str) -> Comparison:
     return Comparison(
         (
-            races("stock", "1.8.9", stock, "what\nhow"),
-            races("patched", "1.8.9+ctxlock.2.lock", patched),
+            races("stock", NEWEST, stock, "what\nhow"),
+            races("patched", PATCHED, patched),
         )
     )
 
@@ -83,11 +87,17 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["build", "verify"])
 def test_release_and_wheel_exclude_each_other(name: str) -> None:
-    assert run(name, "--upstream", "1.8.9", "--wheel", "x.whl") == 2
+    assert run(name, "--upstream", NEWEST, "--wheel", "x.whl") == 2
 
 
 def test_an_own_environment_excludes_a_release() -> None:
-    assert run("verify", "--upstream", "1.8.9", "--python", "python") == 2
+    assert run("verify", "--upstream", NEWEST, "--python", "python") == 2
+
+
+@pytest.mark.parametrize(("name", "option"), [("verify", "--upstream"), ("explore", "--jobs")])
+def test_a_value_is_given_once(name: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(name, "--quiet", "--quiet", option, "1", option, "2") == 2
+    assert "it is given twice; give it once" in unboxed(capsys.readouterr().err)
 
 
 def test_audit_needs_no_libcst() -> None:
@@ -101,7 +111,7 @@ def test_audit_needs_no_libcst() -> None:
     [
         pytest.param("newest", "is no release number; give one such as", id="no version"),
         pytest.param("0.12.21", "is too old", id="0.x"),
-        pytest.param("1.8.9+ctxlock.1", "is no stock release; give 1.8.9", id="a patched one"),
+        pytest.param(PATCHED, f"is no stock release; give {NEWEST}", id="a patched one"),
     ],
 )
 def test_no_such_release(
@@ -114,9 +124,9 @@ def test_no_such_release(
 @pytest.mark.parametrize(
     ("wheel", "said"),
     [
-        pytest.param(STOCK, "is a stock wheel, and a patched one is needed", id="stock"),
+        pytest.param(STOCK, "is a stock wheel, but a patched one is needed", id="stock"),
         pytest.param(OVERLAY, "could not be read: No such file", id="missing"),
-        pytest.param("damaged.whl", "is no zip file, or a damaged one", id="damaged"),
+        pytest.param("damaged.whl", "is not a zip file, or is damaged", id="damaged"),
     ],
 )
 def test_verify_refuses_wheel(
@@ -124,7 +134,7 @@ def test_verify_refuses_wheel(
 ) -> None:
     (tmp_path / "damaged.whl").write_bytes(b"PK")
     with zipfile.ZipFile(tmp_path / STOCK, "w") as archive:
-        archive.writestr("livekit_agents-1.8.9.dist-info/METADATA", "")
+        archive.writestr(f"livekit_agents-{NEWEST}.dist-info/METADATA", "")
     assert run("verify", "--wheel", tmp_path / wheel) == 3
     assert said in capsys.readouterr().err
 
@@ -136,7 +146,7 @@ def test_verify_refuses_wheel(
         pytest.param("crashed", "kept", 0, "in 1 of 2 races; the patched", id="crash"),
         pytest.param("lost", "lost", 1, "did not keep every item either", id="patched lost"),
         pytest.param("lost", "stuck", 1, "did not keep every item either", id="patched stuck"),
-        pytest.param("kept", "kept", 3, "this shows nothing", id="nothing shown"),
+        pytest.param("kept", "kept", 3, "the races prove nothing", id="nothing shown"),
     ],
 )
 def test_verify_reports(
@@ -149,26 +159,27 @@ def test_verify_reports(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     result = comparison(stock, patched)
-    monkeypatch.setattr("ctxlock.verify.compare", lambda *_: result)
+    monkeypatch.setattr("ctxlock.environments.temporary.compare", lambda *_: result)
     wheel = tmp_path / OVERLAY
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("x.dist-info/ctxlock.json", json.dumps(RECORD))
     assert run("verify", "--wheel", wheel) == code
     printed = " ".join(capsys.readouterr().out.split())
     assert said in printed
-    assert ("1.8.9, a race: what" in printed) == (stock != "kept")
+    assert (f"{NEWEST}, a race: what" in printed) == (stock != "kept")
     assert "how" not in printed.split()
     assert run("verify", "--wheel", wheel, "--json") == code
     report = json.loads(capsys.readouterr().out)
     assert report["format"] == 2
     assert report["kept"] == (patched == "kept")
-    assert [r["livekit_agents"] for r in report["runs"]] == ["1.8.9", "1.8.9+ctxlock.2.lock"]
+    assert [r["livekit_agents"] for r in report["runs"]] == [NEWEST, PATCHED]
     assert report["runs"][0]["results"][0] == {
         "scenario": "a race",
         "description": "",
         "outcome": stock,
         "detail": "what\nhow",
         "events": [],
+        "waits": [],
     }
 
 
@@ -179,10 +190,45 @@ def test_verify_leaves_out_what_does_not_apply(capsys: pytest.CaptureFixture[str
     assert "another" in printed and "a race" not in printed
 
 
+def test_verify_fits_a_terminal() -> None:
+    from ctxlock.races.scenarios import SCENARIOS
+
+    outcomes = {scenario.name: RaceOutcome("crashed", "") for scenario in SCENARIOS}
+    versions = ("1.8.10", "1.8.10+ctxlock.3.lock")
+    columns = [
+        Races(column, version, outcomes, provider)
+        for provider in ("scripted provider", "livekit-plugins-openai 1.8.10")
+        for column, version in zip(("yours", "patched"), versions, strict=True)
+    ]
+    text = io.StringIO()
+    for table in Comparison(tuple(columns)).tables():
+        Console(width=80, file=text).print(table)
+    rows = [line for line in text.getvalue().splitlines() if "crashed" in line]
+    shown = [row.partition("  ")[0].strip() for row in rows]
+    assert shown == [*outcomes, *outcomes]
+
+
 def test_verify_shows_details() -> None:
     assert list(comparison("lost", "kept").explanations(details=True)) == [
-        "1.8.9, a race: what\nhow"
+        f"{NEWEST}, a race: what\nhow"
     ]
+
+
+def test_verify_tells_what_waited_for_what() -> None:
+    waits = [
+        {"kind": "waits", "by": "text turn", "on": "tool output"},
+        {"kind": "locked", "by": "text turn"},
+    ]
+    outcomes = {"a race": RaceOutcome("kept", "", "", waits), "another": RaceOutcome("kept", "")}
+    judged = Comparison((Races("patched", FULL, outcomes),))
+    total = f"{FULL}: updates waited for one another in 1 of 2 races."
+    assert list(judged.waits(details=False)) == [total]
+    assert list(judged.waits(details=True)) == [
+        f"{FULL}, a race: text turn waited for tool output.",
+        total,
+    ]
+    (run,) = json.loads(judged.as_json())["runs"]
+    assert run["results"][0]["waits"] == [{"site": "text turn", "waited_for": "tool output"}]
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -223,13 +269,13 @@ def test_an_error_keeps_its_brackets(
 
 @pytest.fixture(scope="module")
 def stock_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A stock 1.8.9 wheel, made again from its installed files."""
-    from ctxlock.installer import Installer
-    from ctxlock.upstream import read_installed
-    from ctxlock.wheel import write_wheel
+    """A stock wheel of the newest release, made again from its installed files."""
+    from ctxlock.environments.installer import Installer
+    from ctxlock.wheels.upstream import read_installed
+    from ctxlock.wheels.wheel import write_wheel
 
     folder = tmp_path_factory.mktemp("stock")
-    Installer().fetch("1.8.9", folder / "tree")
+    Installer().fetch(NEWEST, folder / "tree")
     upstream = read_installed([str(folder / "tree")])
     return write_wheel(folder, STOCK, upstream.dist_info, upstream.files)
 
@@ -245,7 +291,7 @@ def test_build_from_a_wheel_and_verify_it(
     assert run("audit", "--wheel", overlay) == 0
     assert run("check", overlay, "--wheel", stock_wheel) == 0
     assert run("build", "--wheel", overlay, "-o", tmp_path) == 3
-    assert "give the stock wheel of livekit-agents 1.8.9" in capsys.readouterr().err
+    assert f"give the stock wheel of livekit-agents {NEWEST}" in capsys.readouterr().err
     assert run("verify", "--wheel", overlay) == 0
     assert "the patched release kept every" in " ".join(capsys.readouterr().out.split())
 
@@ -269,7 +315,7 @@ def test_the_pre_release_has_no_full_scope(
 
 @pytest.mark.network
 def test_build_is_the_same_from_the_index(stock_wheel: Path, tmp_path: Path) -> None:
-    assert run("build", "--upstream", "1.8.9", "-o", tmp_path / "a") == 0
+    assert run("build", "--upstream", NEWEST, "-o", tmp_path / "a") == 0
     assert run("build", "--wheel", stock_wheel, "-o", tmp_path / "b") == 0
     assert (tmp_path / "a" / OVERLAY).read_bytes() == (tmp_path / "b" / OVERLAY).read_bytes()
 
@@ -280,7 +326,7 @@ def test_build_into_what_is_no_folder(
 ) -> None:
     (tmp_path / "file").write_text("kept")
     assert run("build", "--wheel", stock_wheel, "-o", tmp_path / "file") == 3
-    assert "name a folder that may be written to" in capsys.readouterr().err
+    assert "name a folder that you may write to" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "kept"
 
@@ -293,7 +339,7 @@ def test_diff_applies(
     tmp_path: Path,
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    assert run("diff", "--upstream", "1.8.9", *given) == 0
+    assert run("diff", "--upstream", NEWEST, *given) == 0
     printed = capsysbinary.readouterr().out
     with zipfile.ZipFile(stock_wheel) as archive:
         archive.extract(TARGET, tmp_path)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ctxlock.races.clock import Stuck, VirtualLoop, virtual_clock
+from ctxlock.explorer.clock import Stuck, VirtualLoop, virtual_clock
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from ctxlock.__main__ import app
+from ctxlock.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -61,14 +61,31 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
+def test_the_table_of_races_is_that_of_verify() -> None:
+    from ctxlock.races.scenarios import SCENARIOS
+
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    _, _, table = text.partition("\n| race |")
+    rows = table.partition("\n\n")[0].splitlines()[2:]
+    assert [row.split("|")[1].strip() for row in rows] == [race.name for race in SCENARIOS]
+    other = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
+    assert f"runs {len(rows)} races" in text and f"runs {len(rows)} races" in other
+
+
 @pytest.mark.network
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=by_name)
 def test_blocks_run(page: Path, tmp_path: Path) -> None:
     (tmp_path / "ctxlock").symlink_to(ROOT)
     environment = {k: v for k, v in os.environ.items() if k != "VIRTUAL_ENV"}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    folder = ROOT if page.name == "CONTRIBUTING.md" else tmp_path
     for commands in blocks(page):
         command = ["bash", "-euo", "pipefail", "-c", commands]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, f"{commands}\n{done.stdout}{done.stderr}"
+        run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert run.returncode == 0, f"{commands}\n{run.stdout}{run.stderr}"
+
+
+def test_the_race_is_written_as_the_page_shows_it() -> None:
+    page = (ROOT / "docs/adding-a-race.md").read_text(encoding="utf-8")
+    races = (ROOT / "livekit-agents/ctxlock/races/turn_races.py").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    assert shown in races

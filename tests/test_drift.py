@@ -14,11 +14,12 @@ import pytest
 from cli import run
 from packages import Files, contents, install, put, release, write_wheel
 
-from ctxlock.build import build_overlay
-from ctxlock.provenance import FORMAT, PROVENANCE
+from ctxlock import PATCH_NUMBER
 from ctxlock.release import Scope
-from ctxlock.syntax import ADDED, NOTICE, TARGET
-from ctxlock.upstream import read_wheel
+from ctxlock.target import ADDED, NOTICE, TARGET
+from ctxlock.wheels.overlay import build_overlay
+from ctxlock.wheels.provenance import FORMAT, PROVENANCE
+from ctxlock.wheels.upstream import read_wheel
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs a shell script")
 
@@ -67,7 +68,7 @@ def audited(
     states = {entry["path"]: entry["state"] for entry in report["differences"]}
     for path, state in states.items():
         assert f"{path}: {state}\n" in text
-    assert ("Every site that pushes is guarded." in text) == (code == 0)
+    assert ("Every place that updates the conversation is guarded" in text) == (code == 0)
     return code, states, text
 
 
@@ -78,7 +79,7 @@ def test_as_built(
         code, states, text = audited(capsys, *where)
         assert (code, states) == (0, {})
         assert f"Scope {scope}: " in text
-        assert "As it was built" in text
+        assert "The files are as built" in text
     assert run("audit", "--json", site) == 0
     assert json.loads(capsys.readouterr().out)["compared"] is True
 
@@ -159,9 +160,9 @@ def test_names_what_differs(
     code, states, text = audited(capsys, *where)
     assert code == 1
     assert states == {own if path == "RECORD" else path: s for path, s in expected.items()}
-    assert "Not as it was built." in text
+    assert "The files are not as built." in text
     afresh = how == "folder" and {*expected.values()} != {"one too many"}
-    assert ("Install it afresh" in text) == afresh
+    assert ("Install it again" in text) == afresh
     assert ("Build or fetch the wheel again." in text) == (how == "wheel")
     removed = how == "folder" and expected.get(ADDED) == "one too many"
     assert (f"Remove {ADDED}." in text) == removed
@@ -172,7 +173,9 @@ def relabelled(scope: str) -> Callable[[Path, dict[str, Any]], None]:
 
     def change(site: Path, record: dict[str, Any]) -> None:
         info = record_of(site).parent
-        info.rename(info.with_name(f"livekit_agents-1.8.4+ctxlock.2.{scope}.dist-info"))
+        info.rename(
+            info.with_name(f"livekit_agents-1.8.4+ctxlock.{PATCH_NUMBER}.{scope}.dist-info")
+        )
 
     return change
 
@@ -213,7 +216,7 @@ def test_a_record_that_contradicts_itself(
         code, states, text = audited(capsys, where)
         assert (code, states) == (1, {path.relative_to(site).as_posix(): "differs"})
         assert f"Scope {scope}: " in text  # as the file shows
-        assert "As it was built" not in text
+        assert "The files are as built" not in text
 
 
 def test_a_wheel_by_the_name_of_another_scope(
@@ -267,7 +270,7 @@ def test_what_it_would_have_of_the_scope_full(
     files = contents(wheel)
     put(tmp_path / "other", files if change is None else change(files))
     text = " ".join(audited(capsys, tmp_path / "other")[2].split())
-    assert ("if the added module were whole." in text) == (change is not None)
+    assert ("if the added file were as built." in text) == (change is not None)
 
 
 @posix
@@ -299,7 +302,7 @@ def test_a_stock_install_with_a_stray_file(
     code, states, text = audited(capsys, site)
     assert (code, states) == (1, {ADDED: "one too many"})
     assert f"Remove {ADDED}." in text
-    assert "afresh" not in text
+    assert "again" not in text
 
 
 def test_a_bare_file_is_not_compared(
@@ -309,7 +312,7 @@ def test_a_bare_file_is_not_compared(
     lone.write_bytes((site / TARGET).read_bytes())
     code, states, text = audited(capsys, lone)
     assert (code, states) == (0, {})
-    assert "Not compared: no dist-info folder with a ctxlock.json is beside it." in text
+    assert "Not compared: there is no dist-info folder with a ctxlock.json beside it." in text
     assert run("audit", "--json", lone) == 0
     assert json.loads(capsys.readouterr().out)["compared"] is False
 
@@ -318,7 +321,7 @@ def test_a_folder_without_a_dist_info(site: Path, capsys: pytest.CaptureFixture[
     record_of(site).parent.rename(site / "elsewhere")
     code, states, text = audited(capsys, site)
     assert (code, states) == (1, {f"livekit_agents-*.dist-info/{PROVENANCE}": "missing"})
-    assert "Install it afresh" in text
+    assert "Install it again" in text
     code, states, text = audited(capsys, site / TARGET)  # named as a file, it is a lone one
     assert (code, states) == (0, {})
     assert "Not compared" in text
@@ -337,7 +340,7 @@ def test_more_than_one_dist_info(site: Path, capsys: pytest.CaptureFixture[str])
     assert f"{site} holds more than one dist-info folder of livekit-agents" in said
     assert "Livekit.Agents-1.0.0.dist-info" in said
     assert "openai" not in said
-    assert "remove them and install one release afresh." in said
+    assert "remove them and install one release again." in said
 
 
 @pytest.mark.parametrize(
@@ -370,7 +373,7 @@ def test_a_folder_in_the_place_of_a_file(
     file.unlink(missing_ok=True)
     file.mkdir()
     assert run("audit", site) == 3
-    assert f"{file} could not be read: Is a directory; it ought to" in capsys.readouterr().err
+    assert f"{file} could not be read: Is a directory; it must" in capsys.readouterr().err
 
 
 def test_a_file_twice_in_a_wheel(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:

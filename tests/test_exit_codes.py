@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from cli import run
 
-from ctxlock import __main__ as command
+from ctxlock.cli import app as command
+from ctxlock.environments.runner import read_report
 from ctxlock.errors import CtxlockError
-from ctxlock.runner import read_report
 
 COMMAND = [sys.executable, "-m", "ctxlock"]
 
@@ -25,8 +25,8 @@ def test_unforeseen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     assert run() == 3
     said = capsys.readouterr().err
     assert said == (
-        "ctxlock: It ended in ZeroDivisionError: by zero, which nobody foresaw; "
-        "set CTXLOCK_TRACEBACK=1 to see where.\n"
+        "ctxlock: This error was not expected: ZeroDivisionError: by zero; "
+        "set CTXLOCK_TRACEBACK=1 to see where it arose.\n"
     )
     monkeypatch.setenv("CTXLOCK_TRACEBACK", "1")
     assert run() == 3
@@ -58,5 +58,5 @@ def test_a_full_disk() -> None:
 
 @pytest.mark.parametrize("printed", ["", "hello\n{}", "[1]"])
 def test_what_is_no_report(printed: str) -> None:
-    with pytest.raises(CtxlockError, match="printed something else than their report"):
+    with pytest.raises(CtxlockError, match="printed something other than their report"):
         read_report(printed)

@@ -11,9 +11,9 @@ import pytest
 from cli import run
 from rich.console import Console
 
-from ctxlock import explore_command
-from ctxlock.explore import Exploration
-from ctxlock.runner import run_module
+from ctxlock.cli import explore as explore_command
+from ctxlock.environments.runner import run_module
+from ctxlock.reports.exploration import Exploration
 
 
 def group(kinds: list[str], orders: dict[str, list[int]], **values: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def exploration(*groups: dict[str, Any], integrity: bool = False) -> Exploration
         "seconds": 2.0,
         "groups": list(groups),
     }
-    return Exploration.parse(json.dumps(report))
+    return Exploration(report)
 
 
 PAIR = ["text turn", "tool output"]
@@ -90,14 +90,14 @@ def test_heat_map_counts_by_the_first_two() -> None:
 
 def test_triples_have_a_table_of_their_own() -> None:
     triple = group([*PAIR, "text turn"], {"text turn > text turn > tool output": [9, 1, 0]})
-    assert printed(exploration(CLEAN, triple)).count("then 1") == 2
+    assert printed(exploration(CLEAN, triple)).count("first \\ then") == 2
 
 
 def test_what_was_left_out_is_said() -> None:
     triple = group([*PAIR, "text turn"], {"text turn > text turn > tool output": [9, 1, 0]})
     triple["disturbances"] = 0
     *_, last = exploration(CLEAN, triple).remarks()
-    assert "disturbed triples" in last and "groups of 4" in last
+    assert "triples with a failure" in last and "groups of 4" in last
 
 
 def test_problems_are_counted_by_kind() -> None:
@@ -180,10 +180,11 @@ def test_updates_of_several_items_have_a_table_of_their_own() -> None:
     assert rows[SEVERAL[1]] == ["-", "1/8"]
 
 
-def test_wide_heat_map_shows_the_violated_alone() -> None:
+def test_wide_heat_map_shows_the_violated_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ctxlock.reports.exploration._TERMINAL", 40)
     found = exploration(BAD)
     found.report["kinds"] = [*PAIR, *(f"kind {number}" for number in range(3, 16))]
     title, header, _, row, *_ = printed(found).splitlines()
     assert "violated schedules" in title
-    assert header.split() == ["started", "first", *map(str, range(1, 16))]
+    assert header.split() == ["first", "\\", "then", *map(str, range(1, 16))]
     assert row.split() == ["1", "text", "turn", "-", "2", *["-"] * 13]

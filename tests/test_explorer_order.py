@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from _realtime_support import TELLS_OF_ITEMS, VERSION, needs, scrambled_by_full
+from _realtime_support import TELLS_OF_ITEMS, VERSION, needs
 
+from ctxlock.explorer.integrity import ASKED_ORDER
+from ctxlock.explorer.schedule import replay
+from ctxlock.explorer.survey import Group, tally
 from ctxlock.races.engine import Engine
-from ctxlock.races.explorer import replay
-from ctxlock.races.integrity import ASKED_ORDER
 from ctxlock.races.push import Create, Operation
 from ctxlock.races.releases import is_patched
-from ctxlock.races.survey import Group, tally
 from livekit.agents.voice.agent_activity import AgentActivity
 
 OTHER_WAY_ROUND = "asked for the other way round"
@@ -38,7 +38,6 @@ def problems(kind: str, integrity: bool) -> list[str]:
 
 
 @Verdict
-@scrambled_by_full
 @pytest.mark.parametrize(
     "kind",
     [
@@ -95,7 +94,6 @@ def by_time(update: Callable[..., Any]) -> Callable[..., Any]:
 
 @Verdict
 @needs(TELLS_OF_ITEMS)
-@pytest.mark.skipif("+ctxlock" in VERSION and "full" in VERSION, reason="it does so by itself")
 def test_agent_whose_items_are_moved_between_two_acknowledgements(
     integrity: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,13 +114,11 @@ def test_agent_whose_items_are_moved_between_two_acknowledgements(
 patched_only = pytest.mark.skipif(not is_patched(VERSION), reason="only the patched release does")
 
 
-@scrambled_by_full
 def test_three_half_acknowledged() -> None:
     replay("replacement adding three", choices=[])
 
 
 @patched_only
-@scrambled_by_full
 @pytest.mark.parametrize("acknowledged", [1, 2])
 def test_copy_that_is_taken_when_three_are_half_acknowledged(acknowledged: int) -> None:
     three = "replacement adding three 1"
@@ -135,7 +131,6 @@ def test_copy_that_is_taken_when_three_are_half_acknowledged(acknowledged: int) 
 
 
 @patched_only
-@scrambled_by_full
 def test_note_behind_a_typed_message_that_is_not_acknowledged() -> None:
     replay(
         "text turn",

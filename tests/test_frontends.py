@@ -16,15 +16,15 @@ from packages import assert_valid, contents
 from packaging.utils import parse_wheel_filename
 
 from ctxlock import PATCH_NUMBER
-from ctxlock.build import build_overlay
 from ctxlock.buildapi import TREE
-from ctxlock.installer import Installer
-from ctxlock.patch import patch_source
-from ctxlock.provenance import PROVENANCE
+from ctxlock.environments.installer import Installer
+from ctxlock.patching.patch import patch_source
 from ctxlock.release import NEWEST_VERIFIED, SCOPE_VARIABLE, VARIABLE, overlay_versions
-from ctxlock.syntax import TARGET
-from ctxlock.upstream import read_installed
-from noxfile import find_python
+from ctxlock.target import TARGET
+from ctxlock.wheels.overlay import build_overlay
+from ctxlock.wheels.provenance import PROVENANCE
+from ctxlock.wheels.upstream import read_installed
+from lab.interpreters import find_python
 
 pytestmark = [
     pytest.mark.network,
@@ -200,7 +200,7 @@ def test_overlays_beside_the_stock_release(
     stock, folder = frontends.new_folder(), frontends.new_folder()
     Installer().fetch(str(NEWEST_VERIFIED), stock)
     for version in overlay_versions(NEWEST_VERIFIED):
-        monkeypatch.setattr("ctxlock.build.overlay_version", lambda *_, v=version: v)
+        monkeypatch.setattr("ctxlock.wheels.overlay.overlay_version", lambda *_, v=version: v)
         build_overlay(read_installed([str(stock)]), folder)
     assert len(list(folder.iterdir())) == 2 * PATCH_NUMBER
     by_pip = frontends.pip(TREE, "--find-links", folder)
@@ -219,7 +219,7 @@ def test_an_overlay_of_a_later_patch_beside_the_stock_release(
     build = ("uv", "build", "--wheel", TREE, "-o", out, "--find-links", folder)
     done = frontends.run(*build)
     assert done.returncode != 0
-    assert "let it search no folder or index of patched ones" in done.stderr
+    assert "do not let it search a folder or an index of patched wheels" in done.stderr
     assert not list(out.glob("*.whl"))
 
 

@@ -4,26 +4,26 @@ import itertools
 
 import pytest
 
-from ctxlock.races.history import Event, History
+from ctxlock.explorer.history import History, HistoryEntry
 
 
-def adds(name: str, began: int, ended: int | None, *, certain: bool = True) -> Event:
-    return Event(name, began, ended, adds=frozenset([name]), certain=certain)
+def adds(name: str, began: int, ended: int | None, *, certain: bool = True) -> HistoryEntry:
+    return HistoryEntry(name, began, ended, adds=frozenset([name]), certain=certain)
 
 
-def removes(name: str, began: int, ended: int | None, *, certain: bool = True) -> Event:
-    return Event(f"-{name}", began, ended, removes=frozenset([name]), certain=certain)
+def removes(name: str, began: int, ended: int | None, *, certain: bool = True) -> HistoryEntry:
+    return HistoryEntry(f"-{name}", began, ended, removes=frozenset([name]), certain=certain)
 
 
-def replaces(name: str, captured: str, began: int, ended: int | None) -> Event:
-    return Event(name, began, ended, captured=frozenset(captured))
+def replaces(name: str, captured: str, began: int, ended: int | None) -> HistoryEntry:
+    return HistoryEntry(name, began, ended, captured=frozenset(captured))
 
 
-def finals(initial: str, *events: Event) -> list[str]:
+def finals(initial: str, *events: HistoryEntry) -> list[str]:
     return sorted("".join(sorted(state)) for state in History(frozenset(initial), events).finals())
 
 
-def explain(initial: str, final: str, *events: Event, excused: str = "") -> list[str]:
+def explain(initial: str, final: str, *events: HistoryEntry, excused: str = "") -> list[str]:
     return History(frozenset(initial), events).explain(list(final), frozenset(excused))
 
 
@@ -70,12 +70,12 @@ def explain(initial: str, final: str, *events: Event, excused: str = "") -> list
         ),
     ],
 )
-def test_finals(initial: str, events: list[Event], expected: list[str]) -> None:
+def test_finals(initial: str, events: list[HistoryEntry], expected: list[str]) -> None:
     assert finals(initial, *events) == expected
 
 
-def strict(name: str, captured: str, stays: str, began: int, ended: int) -> Event:
-    return Event(
+def strict(name: str, captured: str, stays: str, began: int, ended: int) -> HistoryEntry:
+    return HistoryEntry(
         name, began, ended, captured=frozenset(captured), stays=frozenset(stays), spares=False
     )
 
@@ -106,7 +106,7 @@ def strict(name: str, captured: str, stays: str, began: int, ended: int) -> Even
     ],
 )
 def test_finals_of_strict_replacements(
-    initial: str, events: list[Event], expected: list[str]
+    initial: str, events: list[HistoryEntry], expected: list[str]
 ) -> None:
     assert finals(initial, *events) == expected
 
@@ -142,7 +142,10 @@ def test_the_order_of_the_events_in_the_list_is_no_matter() -> None:
         pytest.param(
             "",
             "b",
-            [Event("r", 1, 3, adds=frozenset("a"), captured=frozenset("a")), adds("b", 2, 4)],
+            [
+                HistoryEntry("r", 1, 3, adds=frozenset("a"), captured=frozenset("a")),
+                adds("b", 2, 4),
+            ],
             ["a is lost"],
             id="what-a-replacement-added-is-lost",
         ),
@@ -158,7 +161,9 @@ def test_the_order_of_the_events_in_the_list_is_no_matter() -> None:
         ),
     ],
 )
-def test_verdicts(initial: str, final: str, events: list[Event], problems: list[str]) -> None:
+def test_verdicts(
+    initial: str, final: str, events: list[HistoryEntry], problems: list[str]
+) -> None:
     assert explain(initial, final, *events) == problems
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from ctxlock import installer
+from ctxlock.environments import installer
+from ctxlock.environments.installer import Installer
 from ctxlock.errors import CtxlockError
-from ctxlock.installer import Installer
 
 
 @pytest.fixture

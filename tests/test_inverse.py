@@ -2,49 +2,10 @@ from __future__ import annotations
 
 import pytest
 from activity import HEAD, LOCK, NAME, PUSH, assert_names, guarded, locked, module
+from lock_pairs import ALONE, BARE, CHECKED, GUARDED, HOISTED, TAKEN_LATE, UNCHECKED, UPSTREAMS
 
+from ctxlock.analysis.inverse import check_inverse
 from ctxlock.errors import NotUnderstood
-from ctxlock.inverse import check_inverse
-
-BARE = """\
-async def sync(self, said):
-    before(said)
-    ctx = self._rt_session.chat_ctx.copy()
-    ctx.insert(said)
-    try:
-        await self._rt_session.update_chat_ctx(ctx)
-    except RealtimeError:
-        log()
-    after(said)
-"""
-GUARDED = """\
-async def sync(self, said):
-    before(said)
-    try:
-        async with self._rt_chat_ctx_lock:
-            ctx = self._rt_session.chat_ctx.copy()
-            ctx.insert(said)
-            await self._rt_session.update_chat_ctx(ctx)
-    except RealtimeError:
-        log()
-    after(said)
-"""
-CHECKED = """\
-async def sync(self, ctx):
-    if self._rt_session is not None:
-        async with self._rt_chat_ctx_lock:
-            if self._rt_session is not None:
-                await self._rt_session.update_chat_ctx(ctx)
-    else:
-        other(ctx)
-"""
-UNCHECKED = """\
-async def sync(self, ctx):
-    if self._rt_session is not None:
-        await self._rt_session.update_chat_ctx(ctx)
-    else:
-        other(ctx)
-"""
 
 
 def compare(original: str, patched: str) -> None:
@@ -170,38 +131,6 @@ def test_refuses_a_statement_lost_in_a_method_that_is_not_touched() -> None:
 
 # What upstream has itself is not what the patch adds.
 
-HOISTED = """\
-async def sync(self, said):
-    before(said)
-    try:
-        ctx = self._rt_session.chat_ctx.copy()
-        ctx.insert(said)
-        await self._rt_session.update_chat_ctx(ctx)
-    except RealtimeError:
-        log()
-    after(said)
-"""
-UPSTREAMS = """\
-async def sync(self, ctx):
-    async with self._rt_chat_ctx_lock:
-        await self._rt_session.update_chat_ctx(ctx)
-"""
-ALONE = """\
-async def sync(self, ctx):
-    await self._rt_session.update_chat_ctx(ctx)
-"""
-TAKEN_LATE = """\
-async def sync(self, said):
-    before(said)
-    ctx = self._rt_session.chat_ctx.copy()
-    ctx.insert(said)
-    try:
-        async with self._rt_chat_ctx_lock:
-            await self._rt_session.update_chat_ctx(ctx)
-    except RealtimeError:
-        log()
-    after(said)
-"""
 LOCKS = "        self._rt_chat_ctx_lock = asyncio.Lock()\n"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ctxlock.races import clock  # isort: skip - takes hold of the time before livekit.agents does
+from ctxlock.explorer import clock  # isort: skip - takes hold of the time before livekit.agents does
 from lab.foreign.judging import (
     BadExpectations,
     Verdict,
@@ -25,6 +25,7 @@ from lab.foreign.steps import run
 from lab.foreign.talk import on_the_virtual_clock
 from lab.foreign.variants import VARIANTS, Plain, Variant
 from livekit.agents import AgentSession, llm
+from livekit.agents.voice import SpeechHandle
 from livekit.agents.voice.agent_activity import AgentActivity
 
 assert clock
@@ -203,6 +204,27 @@ def test_what_a_listener_finds_is_seen(
     worse = go_through(worsened(as_it_was))
     assert usual[1]["step"] == worse[1]["step"] == "typed"
     assert usual[1]["events"] != worse[1]["events"]
+
+
+def test_what_came_of_a_speech_is_seen(usual: list[Step], monkeypatch: pytest.MonkeyPatch) -> None:
+    spoken = [step["speeches"] for step in usual]
+    assert any("interrupted" in line for lines in spoken for line in lines)
+    monkeypatch.setattr(SpeechHandle, "chat_items", [])
+    assert spoken != [step["speeches"] for step in go_through(worsened(as_it_was))]
+
+
+def test_a_late_change_to_an_earlier_agent_is_seen(
+    usual: list[Step], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close = AgentActivity.aclose
+
+    async def forgetting(self: Any) -> None:
+        await close(self)
+        self.agent._chat_ctx.items.clear()
+
+    monkeypatch.setattr(AgentActivity, "aclose", forgetting)
+    verdict = judge(usual, usual, go_through(worsened(as_it_was)))
+    assert verdict.first is not None and usual[verdict.first]["step"] == "handoff"
 
 
 @pytest.mark.parametrize(

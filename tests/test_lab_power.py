@@ -15,6 +15,8 @@ from lab.providers.openai import Provider
 from lab.steps import STEPS
 from lab.trace import Trace
 from lab.worker import run_step
+from livekit.agents.voice import SpeechHandle
+from livekit.agents.voice.agent_activity import AgentActivity
 from livekit.plugins.openai.realtime import RealtimeSession
 
 TOOL = "tool after typed turn"
@@ -117,3 +119,38 @@ def test_a_task_that_is_left_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         return leaving
 
     assert "tasks left" in channels(changed(monkeypatch, "update_chat_ctx", make))
+
+
+def closing(monkeypatch: pytest.MonkeyPatch, leave: Callable[[Any], None]) -> tuple[str, ...]:
+    stock, close = trace_of(TOOL), AgentActivity.aclose
+
+    async def leaving(self: Any) -> None:
+        await close(self)
+        leave(self)
+
+    monkeypatch.setattr(AgentActivity, "aclose", leaving)
+    return differing(stock, trace_of(TOOL))
+
+
+def test_a_task_that_is_left_for_a_moment_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(self: Any) -> None:
+        self.left = asyncio.create_task(asyncio.sleep(0.1))
+
+    lines = closing(monkeypatch, leave)
+    assert [*channels(lines)] == ["tasks left"] and "at once" in str(lines)
+
+
+def test_an_error_that_an_object_of_the_session_keeps_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def leave(self: Any) -> None:
+        self.left = asyncio.get_running_loop().create_future()
+        self.left.set_exception(ValueError("nobody asks for it"))
+
+    assert [*channels(closing(monkeypatch, leave))] == ["log"]
+
+
+def test_a_speech_without_its_items_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    stock = trace_of(TOOL)
+    monkeypatch.setattr(SpeechHandle, "chat_items", [])
+    assert [*channels(differing(stock, trace_of(TOOL)))] == ["speeches"]

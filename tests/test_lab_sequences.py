@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from ctxlock.races import clock  # isort: skip - takes hold of the time before livekit.agents does
+from ctxlock.explorer import clock  # isort: skip - takes hold of the time before livekit.agents does
 from ctxlock.races.releases import has_full_scope
 from lab.foreign.judging import judge, read_expected
 from lab.foreign.provider import RecordingSession
-from lab.foreign.recorder import Step
+from lab.foreign.recorder import ASPECTS, Step
 from lab.foreign.talk import on_the_virtual_clock
 from lab.sequences.__main__ import EXPECTED, USUAL
 from lab.sequences.actions import ACTIONS
 from lab.sequences.cases import CASES, judge_case
 from lab.sequences.script import LENGTH, Script, play
+from lab.trace import REFUSED
 
 assert clock
 SEED = 9
@@ -89,6 +90,46 @@ def test_a_push_one_step_later_is_seen_in_every_script(monkeypatch: pytest.Monke
     monkeypatch.setattr(RecordingSession, "update_chat_ctx", later)
     for seed in usual:
         assert "manner" in judge(usual[seed], usual[seed], steps_of(seed)).differing
+
+
+def test_a_quarter_of_the_providers_refuse_every_third_update() -> None:
+    refusing = [seed for seed in range(USUAL) if Script.of(seed).refuses]
+    assert USUAL / 5 <= len(refusing) <= USUAL / 3
+    counts = [
+        sum(REFUSED in line for step in steps_of(seed) for line in step["calls"])
+        for seed in refusing[:5]
+    ]
+    assert min(counts) >= 1
+
+
+def step_of(**aspects: list[str]) -> Step:
+    return {"step": "typed", **{aspect: [] for aspect in ASPECTS}, **aspects}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        pytest.param({"model": ["a", "b", "c"], "calls": ["other"]}, (), id="one item more"),
+        pytest.param({"events": ["0.50s ends"]}, (), id="sooner"),
+        pytest.param({"model": ["a"]}, ("model: - b",), id="lost"),
+        pytest.param({"model": ["b", "a"]}, ("model: ~ b",), id="moved"),
+        pytest.param({"model": ["a", "b", "b"]}, ("model: + b",), id="doubled"),
+        pytest.param({"events": ["1.50s ends"]}, ("events: ~ ends",), id="late"),
+        pytest.param({"raised": ["no"]}, ("raised: + no",), id="raised"),
+    ],
+)
+def test_what_is_no_worse_is_enough_after_a_refusal(
+    changed: dict[str, list[str]], said: tuple[str, ...]
+) -> None:
+    usual = {"model": ["a", "b"], "events": ["1.00s ends"]}
+    refused = step_of(**usual, calls=[f"0.10s model {REFUSED}"])
+    stock, other = [refused, step_of(**usual)], [refused, step_of(**{**usual, **changed})]
+    verdict = judge(stock, stock, other, no_worse=True)
+    assert verdict.differing.get("outcome", ("",))[1:] == said
+    assert {*verdict.differing} <= {"outcome"}
+    assert judge(stock, stock, other).first == 1
+    # until then, it is to be the same
+    assert judge([stock[1]], [stock[1]], [other[1]], no_worse=True).first == 0
 
 
 def expected_of_full() -> set[str]:

@@ -6,14 +6,16 @@ import ast
 from collections.abc import Callable
 
 import pytest
-from activity import NAME, guarded, locked, module
+from activity import NAME, REPLACING, guarded, informed, locked, module
+from call_pairs import ADDED
 from line_by_line import unexplained
-from test_inverse import ALONE, BARE, CHECKED, GUARDED, HOISTED, TAKEN_LATE, UNCHECKED, UPSTREAMS
+from lock_pairs import ALONE, BARE, CHECKED, GUARDED, HOISTED, TAKEN_LATE, UNCHECKED, UPSTREAMS
 
-from ctxlock import patch
 from ctxlock.errors import NotUnderstood
-from ctxlock.patch import patch_source
-from ctxlock.rewrite import guard
+from ctxlock.patching import patch
+from ctxlock.patching.lock_calls import add_calls
+from ctxlock.patching.patch import patch_source
+from ctxlock.patching.rewrite import guard
 
 OTHER = """\
 def other(self):
@@ -150,3 +152,39 @@ def test_both_judges_see_a_rewriter_that_does_more(
         patch_source(source.encode(), NAME, "lock")
     monkeypatch.setattr(patch, "check_inverse", lambda *_: None)
     assert unexplained(source, patch_source(source.encode(), NAME, "lock").source.decode())
+
+
+FULL = informed(*(str(case.values[1]) for case in ADDED))
+
+
+def test_accepts_the_calls_of_the_scope_full() -> None:
+    assert unexplained(locked(*(str(case.values[0]) for case in ADDED)), FULL) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("lock.typing(ctx, said)", "lock.type(ctx, said)", id="no call"),
+        pytest.param(
+            "lock.typing(ctx, said)", "lock.typing(ctx, said or text)", id="more than a name"
+        ),
+        pytest.param("said = ctx.add_message(", "ctx.add_message(", id="another statement"),
+        pytest.param("record(event)", "return", id="a return"),
+        pytest.param("listen()", "self._rt_chat_ctx_lock = RealtimeContextLock(self)", id="a lock"),
+        pytest.param("listen()", "given = self._agent._chat_ctx", id="the agent's context"),
+    ],
+)
+def test_refuses_more_than_calls(old: str, new: str) -> None:
+    assert old in FULL
+    guarded = locked(*(str(case.values[0]) for case in ADDED))
+    assert unexplained(guarded, FULL.replace(old, new, 1)) is not None
+
+
+@pytest.mark.parametrize("fault", [*FAULTS][:3] + [*FAULTS][5:])
+def test_both_judges_see_calls_that_do_more(monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    source = module(REPLACING, OTHER)
+    monkeypatch.setattr(patch, "add_calls", lambda text: FAULTS[fault](add_calls(text)))
+    with pytest.raises(NotUnderstood, match="cannot be told from the code here"):
+        patch_source(source.encode(), NAME, "full")
+    monkeypatch.setattr(patch, "_check_plain", lambda *_: None)
+    assert unexplained(source, patch_source(source.encode(), NAME, "full").source.decode())

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 import counts
 import long_calls
 import pytest
+from packages import FULL, PATCHED
 
+from ctxlock.verified import NEWEST
 from livekit.agents import llm
 
 
@@ -91,11 +93,11 @@ def test_the_usage_says_what_the_interpreters_are(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("name", "version", "right"),
     [
-        ("stock", "1.8.9", True),
-        ("lock", "1.8.9+ctxlock.2.lock", True),
-        ("lock", "1.8.9", False),
-        ("lock", "1.8.9+ctxlock.2.full", False),
-        ("stock", "1.8.9+ctxlock.2.lock", False),
+        ("stock", NEWEST, True),
+        ("lock", PATCHED, True),
+        ("lock", NEWEST, False),
+        ("lock", FULL, False),
+        ("stock", PATCHED, False),
     ],
 )
 def test_an_environment_is_what_it_is_called(name: str, version: str, right: bool) -> None:

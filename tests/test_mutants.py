@@ -6,7 +6,7 @@ import pytest
 from activity import NAME, locked
 from mutants import mutants
 
-from ctxlock.sites import find_sites
+from ctxlock.analysis.sites import find_sites
 
 TWO_SITES = locked(
     """\

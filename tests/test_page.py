@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ctxlock.comparison import Comparison, Outcome, Races
-from ctxlock.page import page
 from ctxlock.races.__main__ import recorded
+from ctxlock.races.instrumentation import watching_locks
 from ctxlock.races.scenarios import SCENARIOS
-from ctxlock.races.watching import watching_locks
-from ctxlock.telling import steps
+from ctxlock.reports.comparison import Comparison, RaceOutcome, Races
+from ctxlock.reports.page import page
+from ctxlock.reports.timeline import steps
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -54,8 +54,8 @@ def kept() -> dict[str, Any]:
 def written() -> str:
     found = kept()
     outcomes = {
-        "stock": Outcome("lost", f"{OUTPUT} is lost.", "what happens", LOST),
-        "patched": Outcome(found["outcome"], "", "what happens", found["events"]),
+        "stock": RaceOutcome("lost", f"{OUTPUT} is lost.", "what happens", LOST),
+        "patched": RaceOutcome(found["outcome"], "", "what happens", found["events"]),
     }
     columns = (Races(name, "1.8.9", {RACE: outcome}) for name, outcome in outcomes.items())
     return page(Comparison(tuple(columns)))
@@ -66,6 +66,8 @@ def test_the_recorded_events_tell_the_race() -> None:
     told = [(event["kind"], event.get("by")) for event in events]
     assert told.index(("held", "tool output")) < told.index(("waits", "text turn"))
     assert told.index(("acknowledged", "tool output")) < told.index(("locked", "text turn"))
+    (wait,) = [event for event in events if event["kind"] == "waits"]
+    assert (wait["by"], wait["on"]) == ("text turn", "tool output")
     # the waiter takes its snapshot once it has the lock, and the tool's output is in it
     assert told.index(("locked", "text turn")) < told.index(("snapshot", "text turn"))
     (snapshot,) = [e for e in events if (e["kind"], e.get("by")) == ("snapshot", "text turn")]
@@ -99,6 +101,7 @@ def test_text_is_escaped_and_nothing_is_fetched() -> None:
     assert not re.findall(r'(?:src|href)="(?!#|data:)', text)
     assert text.count("<svg") == 2
     assert f"{OUTPUT} is lost." in html.unescape(text)
+    assert "text turn waits for the lock, which tool output holds" in html.unescape(text)
 
 
 @pytest.fixture(scope="module")

@@ -6,15 +6,18 @@ import difflib
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from activity import (
     HEAD,
+    HERE,
     LOCK,
     NAME,
     NOTICE,
     PUSH,
+    REPLACING,
     assert_names,
     fetch,
     guarded,
@@ -22,10 +25,14 @@ from activity import (
     module,
 )
 
-from ctxlock import patch
+from ctxlock.analysis.sites import Site, find_sites
 from ctxlock.errors import NothingToGuard, NotUnderstood
-from ctxlock.patch import patch_source
-from ctxlock.sites import Site, find_sites
+from ctxlock.patching import patch
+from ctxlock.patching.lock_calls import add_calls
+from ctxlock.patching.patch import patch_source
+from ctxlock.release import Scope
+
+SCOPES: tuple[Scope, ...] = ("lock", "full")
 
 GUARDED_PUSH = """\
 async def sync(self, ctx):
@@ -42,7 +49,7 @@ def test_hands_out_what_it_has_judged() -> None:
 
 
 def test_nothing_to_guard() -> None:
-    with pytest.raises(NothingToGuard, match="the stock release suffices for the scope lock"):
+    with pytest.raises(NothingToGuard, match="for the scope lock the stock release is enough"):
         patch_source(locked(GUARDED_PUSH).encode(), NAME, "lock")
 
 
@@ -120,11 +127,125 @@ def test_refuses_to_lock_the_push_alone(methods: str) -> None:
         patch_source(module(methods).encode(), NAME, "lock")
 
 
-def test_refuses_what_the_routing_left_bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = module(PUSH)
-    monkeypatch.setattr("ctxlock.patch.route", lambda *_: source)
-    with pytest.raises(NotUnderstood, match="could not be guarded"):
+# What the scope full adds, and an upstream may have.
+
+WITH_LOCK = locked(
+    """\
+    async def update_chat_ctx(self, chat_ctx):
+        self._agent._chat_ctx = chat_ctx
+        if self._rt_session is not None:
+            async with self._rt_chat_ctx_lock:
+                if self._rt_session is not None:
+                    await self._rt_session.update_chat_ctx(chat_ctx)
+    """,
+    """\
+    async def _close_session(self):
+        await self._rt_session.aclose()
+    """,
+    """\
+    def _on_remote_item_added(self, ev):
+        record(ev)
+    """,
+)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize(
+    ("before", "more"),
+    [
+        pytest.param("await self._rt_session.u", "chat_ctx = self._agent._chat_ctx", id="context"),
+        pytest.param("record(", "if self._rt_chat_ctx_lock.tell(ev): return", id="told"),
+        pytest.param(
+            "self._agent._c", "self._rt_chat_ctx_lock.replacing(self, chat_ctx)", id="new"
+        ),
+        pytest.param("record(", "self._rt_chat_ctx_lock.close()", id="closed"),
+    ],
+)
+def test_refuses_a_call_of_upstreams(scope: Scope, before: str, more: str) -> None:
+    assert WITH_LOCK.count(before) == 1
+    margin = WITH_LOCK.partition(before)[0].rpartition("\n")[2]
+    source = WITH_LOCK.replace(before, f"{more}\n{margin}{before}")
+    with pytest.raises(NotUnderstood):
+        patch_source(source.encode(), NAME, scope)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_refuses_a_push_of_what_was_not_given(scope: Scope) -> None:
+    push = "        await self._rt_session.update_chat_ctx(chat_ctx)"
+    source = module(
+        REPLACING.replace(push, f"        chat_ctx = self._agent._chat_ctx\n{push}  {HERE}")
+    )
+    with pytest.raises(NotUnderstood) as refused:
+        patch_source(source.encode(), NAME, scope)
+    assert_names(refused, source, "unclear where the context of this push comes from")
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("old", ["asyncio.Lock()", "import asyncio"])
+def test_what_names_the_lock_of_the_scope_full_is_patched(scope: Scope, old: str) -> None:
+    source = module(REPLACING).replace(old, f"{old}  # RealtimeContextLock")
+    with pytest.raises(NothingToGuard, match="patched already; start from the stock release"):
+        patch_source(source.encode(), NAME, scope)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(
+            """\
+            def _on_remote_item_added(self, *, ev):
+                record(ev)  # <- here
+            """,
+            id="event by keyword",
+        ),
+        pytest.param(
+            """\
+            async def _detach_reusable_resources(self, successor):
+                return None  # <- here
+            """,
+            id="handoff of nothing",
+        ),
+        pytest.param(
+            """\
+            async def _detach_reusable_resources(self):
+                return kept  # <- here
+            """,
+            id="handoff to nobody",
+        ),
+        pytest.param(
+            """\
+            async def _realtime_generation_task_impl(self, heard):
+                for at, part in heard:
+                    any_skipped = True
+                    log(part.msg.message_id)  # <- here
+            """,
+            id="message of two",
+        ),
+    ],
+)
+def test_refuses_a_call_that_cannot_be_told(method: str) -> None:
+    source = module(REPLACING, method)
+    with pytest.raises(NotUnderstood) as refused:
         patch_source(source.encode(), NAME, "full")
+    reason = "A call that the scope full adds cannot be told from the code here; build with the"
+    assert_names(refused, source, reason)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda text: text.replace("chat_ctx = chat_ctx.copy()", ""), id="line lost"),
+        pytest.param(lambda text: text + "x = 1\n", id="line more"),
+        pytest.param(lambda text: module(REPLACING), id="lock lost"),
+        pytest.param(lambda text: text.replace("(self, chat_ctx)", "(chat_ctx)"), id="no call"),
+    ],
+)
+def test_refuses_calls_that_do_more(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]
+) -> None:
+    monkeypatch.setattr(patch, "add_calls", lambda text: change(add_calls(text)))
+    with pytest.raises(NotUnderstood, match="cannot be told from the code here"):
+        patch_source(module(REPLACING).encode(), NAME, "full")
 
 
 def test_refuses_bytes_that_are_not_utf8() -> None:

@@ -11,12 +11,12 @@ from packages import release, write_wheel
 from packaging.version import Version
 
 from ctxlock import PATCH_NUMBER
-from ctxlock.build import build_overlay
 from ctxlock.errors import CtxlockError
-from ctxlock.provenance import FORMAT, Provenance, read_provenance, wheel_provenance
 from ctxlock.release import Scope
-from ctxlock.syntax import ADDED, TARGET
-from ctxlock.upstream import read_wheel
+from ctxlock.target import ADDED, TARGET
+from ctxlock.wheels.overlay import build_overlay
+from ctxlock.wheels.provenance import FORMAT, Provenance, read_provenance, wheel_provenance
+from ctxlock.wheels.upstream import read_wheel
 
 RECORD: dict[str, Any] = {
     "format": FORMAT,
@@ -99,7 +99,7 @@ def test_names_the_key_that_is_missing(key: str) -> None:
     ids=json.dumps,
 )
 def test_garbled_values(changes: dict[str, Any]) -> None:
-    with pytest.raises(CtxlockError, match="was patched: a value in it is not such as"):
+    with pytest.raises(CtxlockError, match="was patched: a value in it is not one that"):
         read({**RECORD, **changes})
 
 
@@ -111,5 +111,5 @@ def test_no_json(content: bytes) -> None:
 
 def test_of_a_later_format() -> None:
     """Whatever else has changed in it."""
-    with pytest.raises(CtxlockError, match=r"^x/ctxlock.json has format 2, and this .* format 1"):
+    with pytest.raises(CtxlockError, match=r"^x/ctxlock.json has format 2, but this .* format 1"):
         read({"format": FORMAT + 1})

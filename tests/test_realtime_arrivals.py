@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from _realtime_support import BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES, closed_by_full, needs
-from test_realtime_handoff import hand_off, hear_and_understand, tool_with_errand
+from handoffs import hand_off, handoffs_done, hear_and_understand, reply_once, tool_with_errand
 
-from ctxlock.races.backend import Response
 from ctxlock.races.fake_realtime import FakeRealtimeModel
 from ctxlock.races.harness import Harness, idle, running
 from ctxlock.races.scenario import agent_with, note
@@ -20,25 +17,6 @@ from livekit.agents import llm
 pytestmark = needs(BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES)
 
 BEFORE, HEARD = 'user "before"', 'user "good day"'
-
-
-def reply_once(talk: Harness) -> Callable[[Response], object]:
-    """The model answers the next request in words; returns how it answers those that follow."""
-    silent = talk.realtime.on_reply
-
-    def reply(response: Response) -> None:
-        talk.realtime.on_reply = silent
-        response.message("Done.")
-        response.done()
-
-    talk.realtime.on_reply = reply
-    return silent
-
-
-async def handoffs_done(talk: Harness) -> None:
-    handoff: Any = talk.session._update_activity_atask
-    await handoff
-    await idle()
 
 
 @closed_by_full("what arrives while no activity is attached is told to none")
@@ -61,17 +39,16 @@ async def test_between_two_activities_when_a_third_is_asked_for() -> None:
         await talk.expect(HEARD)
 
 
-@closed_by_full("what arrives while no activity is attached is told to none")
-async def test_what_the_model_adds_between_two_activities(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_reply_between_two_activities_is_nobodys(caplog: pytest.LogCaptureFixture) -> None:
+    said = llm.ChatMessage(role="assistant", content=["Well."])
+
     async def reply(talk: Harness) -> None:
-        talk.realtime.add_item(llm.ChatMessage(role="assistant", content=["Well."]))
+        talk.realtime.add_item(said)
         await idle()
 
     async with running(agent_with()) as talk:
         await hand_off(talk, agent_with(), reply)
-        await talk.expect('assistant "Well."')
+        await talk.expect(gone=[said.id])
         assert [r for r in caplog.records if r.levelno >= logging.ERROR] == []
 
 
@@ -122,6 +99,7 @@ async def test_at_the_start_of_a_task_it_is_not_for_a_later_agent(earlier: bool)
         await talk.expect(gone=[heard])
 
 
+@closed_by_full("the next agent has no note of what was typed before, or deletes it")
 async def test_reply_of_the_agent_that_is_left_is_not_the_next_ones() -> None:
     async with running(agent_with()) as talk:
         push = talk.realtime.hold()
@@ -133,5 +111,5 @@ async def test_reply_of_the_agent_that_is_left_is_not_the_next_ones() -> None:
         push.release()
         await handoffs_done(talk)
         assert talk.realtime.on_reply is silent, "there was no reply"
-        assert name_items(talk.realtime.server.items) == []
-        await talk.expect()
+        await talk.expect('user "hello"')
+        assert name_items(talk.realtime.server.items) == ['user "hello"']

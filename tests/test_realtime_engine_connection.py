@@ -11,6 +11,7 @@ if not has_engine():
     pytest.skip("no livekit-plugins-openai that is scripted here", allow_module_level=True)
 
 from loopback_talk import connected, context, ids
+from reconnections import let_it_repeat
 
 from ctxlock.races import backend
 from ctxlock.races.harness import Harness, idle, running
@@ -24,7 +25,7 @@ async def lost_connection(talk: Harness) -> FarEnd:
     far_end = talk.realtime
     assert isinstance(far_end, FarEnd)
     far_end.cut()
-    await idle()
+    await let_it_repeat()
     assert far_end.connection is not None
     return far_end
 

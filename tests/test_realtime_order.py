@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from _realtime_support import scrambled_by_full
+from talks import own_items
 
 from ctxlock.races.fake_realtime import FakeRealtimeSession
 from ctxlock.races.harness import GatedTool, Harness, idle, running, update_chat_ctx
@@ -16,18 +14,10 @@ from ctxlock.races.verdict import LostUpdate, OutOfOrder
 BEFORE, A, B, C, D = (f'user "{text}"' for text in ("before", "A", "B", "C", "D"))
 
 
-def own_items(talk: Harness) -> list[Any]:
-    """The items that the agent has, themselves; since 2.0 they are the activity's."""
-    owner = talk.activity if hasattr(talk.activity, "_chat_ctx") else talk.activity.agent
-    items: list[Any] = owner._chat_ctx.items
-    return items
-
-
 def names(talk: Harness) -> list[str]:
     return [name for name in name_items(own_items(talk)) if name.startswith("user")]
 
 
-@scrambled_by_full
 async def test_three_that_are_acknowledged_one_by_one() -> None:
     async with running(agent_with()) as talk:
         await talk.replace(note("before"))
@@ -41,7 +31,6 @@ async def test_three_that_are_acknowledged_one_by_one() -> None:
         await talk.expect(BEFORE, A, B, C)
 
 
-@scrambled_by_full
 @pytest.mark.parametrize("sent", [1, 2])
 async def test_copy_that_is_taken_when_three_are_half_acknowledged(sent: int) -> None:
     async with running(agent_with()) as talk:
@@ -58,7 +47,6 @@ async def test_copy_that_is_taken_when_three_are_half_acknowledged(sent: int) ->
         assert names(talk) == [BEFORE, A, B, C, D]
 
 
-@scrambled_by_full
 async def test_outputs_that_are_acknowledged_one_by_one() -> None:
     one, two = GatedTool("one"), GatedTool("two")
     async with running(agent_with(one, two)) as talk:

@@ -1,32 +1,40 @@
-"""A lost connection: the provider repeats what was acknowledged, and the rest is made up for."""
+"""A lost connection: the plugin repeats what was acknowledged, and the rest is put back, once."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
-from _realtime_support import BEYOND_THE_LOCK, RESENDS, TELLS_OF_ITEMS, closed_by_full, needs
+from _realtime_support import (
+    BEYOND_THE_LOCK,
+    RESENDS,
+    TELLS_OF_ITEMS,
+    closed_by_full,
+    needs,
+    still_lost,
+)
+from patience import PATIENCE, impatient
+from reconnections import let_it_repeat, reconnect
 
+from ctxlock.races.fake_realtime import FakeRealtimeModel, FakeRealtimeSession
 from ctxlock.races.harness import GatedTool, Harness, idle, running
+from ctxlock.races.loopback.traffic import advance
+from ctxlock.races.names import name_items
+from ctxlock.races.push import Push
 from ctxlock.races.scenario import agent_with, note
 from ctxlock.races.verdict import LostUpdate
-from livekit.agents import llm
+from livekit.agents import Agent, APIConnectionError, llm
 
 pytestmark = needs(BEYOND_THE_LOCK, TELLS_OF_ITEMS)
 
 HELLO = 'user "hello"'
 OUTPUT = "function_call_output of lookup"
 
-back = closed_by_full("what was taken out, and could not be deleted in time, is repeated")
+back = still_lost("the plugin repeats what it could not delete; each update of its is as on stock")
 lost = closed_by_full("what was not acknowledged in time is with the agent alone")
 
 how_often = pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
-
-
-async def reconnect(talk: Harness, times: int = 1) -> None:
-    for _ in range(times):
-        talk.realtime.cut()
-        await idle()
 
 
 async def send_in_vain(talk: Harness, text: str) -> None:
@@ -85,10 +93,12 @@ async def test_typed_message_in_the_middle_that_was_never_acknowledged() -> None
     async with running(agent_with()) as talk:
         await talk.replace(note("before"))
         await send_in_vain(talk, "hello")
-        talk.realtime.add_item(note("unasked"))
+        heard = talk.realtime.hear()
+        await idle()
+        talk.realtime.transcribe(heard, "good day")
         await idle()
         await reconnect(talk)
-        await talk.expect('user "before"', HELLO, 'user "unasked"')
+        await talk.expect('user "before"', HELLO, 'user "good day"')
 
 
 @lost
@@ -103,6 +113,7 @@ async def test_typed_message_while_the_provider_still_repeats_the_rest() -> None
         again.release(1)
         await idle()
         again.release()
+        await let_it_repeat()
         await talk.expect('user "before"', 'user "and another"', HELLO, 'user "and now?"')
 
 
@@ -160,6 +171,7 @@ async def test_removed_items_do_not_come_back_while_a_message_is_owed() -> None:
         again = talk.realtime.hold()
         await reconnect(talk)
         again.release()
+        await let_it_repeat()
         await talk.expect('user "before"', HELLO, gone=removed)
 
 
@@ -207,3 +219,122 @@ async def test_connection_lost_between_two_activities() -> None:
         await talk.expect()
         if talk.realtime.server.items:
             raise LostUpdate("What the old agent had is there again.")
+
+
+@lost
+@how_often
+async def test_system_message_comes_back_in_its_place(times: int) -> None:
+    async with running(agent_with()) as talk:
+        system = llm.ChatMessage(role="system", content=["be brief"])
+        await talk.replace(note("before"), system, note("behind"))
+        errors: list[Any] = []
+        talk.session.on("error", errors.append)
+        for _ in range(times):
+            pushes = len(talk.realtime.pushes)
+            await reconnect(talk)
+            names = ('user "before"', 'system "be brief"', 'user "behind"')
+            await talk.expect(*names)
+            assert name_items(talk.realtime.server.items) == [*names]
+            again = [item.id for push in talk.realtime.pushes[pushes:] for item in push.creates]
+            assert len(again) == len(set(again)) == 3
+        told = [event.error.error for event in errors]
+        assert all(isinstance(error, APIConnectionError) for error in told), "of the cut alone"
+
+
+@lost
+async def test_system_message_that_is_all_there_is_comes_back_at_once() -> None:
+    """The plugin has nothing to repeat, so that nothing is waited for."""
+    async with running(agent_with()) as talk:
+        await talk.replace(llm.ChatMessage(role="system", content=["be brief"]))
+        talk.realtime.cut()
+        await idle()
+        await talk.text_turn("hello")
+        await talk.expect('system "be brief"', HELLO)
+
+
+@lost
+async def test_connection_lost_again_while_something_is_put_back() -> None:
+    async with running(agent_with()) as talk:
+        system = llm.ChatMessage(role="system", content=["be brief"])
+        await talk.replace(note("before"), system)
+        await send_in_vain(talk, "hello")
+        repeated, put_back = talk.realtime.hold(), talk.realtime.hold()
+        talk.realtime.cut()
+        await idle()
+        repeated.release()
+        await let_it_repeat()
+        put_back.release(1)
+        await idle()
+        await reconnect(talk)
+        await let_it_repeat()
+        await talk.expect('user "before"', 'system "be brief"', HELLO)
+
+
+@needs(RESENDS)
+@lost
+async def test_output_left_behind_that_was_never_acknowledged() -> None:
+    """Its task is ended while it waits; the one that pushes it in its stead has no answer."""
+    lookup = GatedTool("lookup")
+    with impatient():
+        async with running(agent_with(lookup)) as talk:
+            push, in_its_stead = talk.realtime.hold(), talk.realtime.hold()
+            talk.replace(note("before"))
+            await push.entered.wait()
+            await talk.call_and_interrupt(lookup)
+            lookup.finish()
+            await idle()
+            advance(PATIENCE)
+            await idle()
+            push.release()
+            await idle()
+            if in_its_stead.entered.is_set():
+                in_its_stead.time_out(lost=True)
+            in_its_stead.release()
+            await idle()
+            await reconnect(talk)
+            await talk.expect('user "before"', "function_call lookup", OUTPUT)
+
+
+async def test_session_that_is_closed_before_anything_is_repeated() -> None:
+    """No task is left over, which the harness looks for."""
+    async with running(agent_with()) as talk:
+        await talk.replace(note("before"), llm.ChatMessage(role="system", content=["be brief"]))
+        talk.realtime.hold()  # of what the plugin repeats
+        talk.realtime.cut()
+        await idle()
+        advance(1.0)
+        await idle()
+
+
+class HoldingModel(FakeRealtimeModel):
+    """Holds the first update of each session, which its start makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first: asyncio.Queue[Push] = asyncio.Queue()
+
+    def session(self, **how: Any) -> FakeRealtimeSession:
+        session = super().session(**how)
+        self.first.put_nowait(session.hold())
+        return session
+
+
+@lost
+async def test_first_context_that_was_never_acknowledged() -> None:
+    model = HoldingModel()
+
+    async def lose_it() -> None:
+        push = await model.first.get()
+        await push.entered.wait()
+        push.time_out(lost=True)
+
+    losing = asyncio.create_task(lose_it())
+    agent = Agent(instructions="Answer.", chat_ctx=llm.ChatContext([note("before")]))
+    async with running(agent, model=model) as talk:
+        await losing
+        heard = talk.realtime.hear()
+        await idle()
+        talk.realtime.transcribe(heard, "good day")
+        await idle()
+        await reconnect(talk)
+        await talk.expect('user "before"', 'user "good day"')

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from _realtime_support import BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES, closed_by_full, needs
-from test_realtime_handoff import hand_off, hear, with_history
-from test_realtime_silent_provider import SilentModel
-from test_realtime_updates import asked
+from _realtime_support import (
+    BEYOND_THE_LOCK,
+    CATCHES_FAILED_UPDATES,
+    LOCK_ALONE,
+    closed_by_full,
+    needs,
+    waits,
+)
+from handoffs import hand_off, hear, with_history
+from silent_provider import SilentModel
+from talks import asked
 
 from ctxlock.races.fake_realtime import FakeRealtimeModel, FakeRealtimeSession
 from ctxlock.races.harness import GatedTool, idle, running
 from ctxlock.races.scenario import agent_with, note
-from ctxlock.races.verdict import name_items
-from livekit.agents import llm
+from ctxlock.races.verdict import check, name_items
+from livekit.agents import Agent, llm
 
 pytestmark = needs(BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES)
 
@@ -94,6 +102,35 @@ async def test_context_that_cannot_be_changed_is_not_in_that_one_call() -> None:
         await talk.expect()
         [given] = realtime.given
         assert not isinstance(given.get("chat_ctx"), llm.ChatContext)
+
+
+class UpdatingSession(FakeRealtimeSession):
+    """A provider whose start updates the context of the agent that it is started for."""
+
+    agent: Agent | None = None
+
+    async def _update_session(self, **given: Any) -> None:
+        await super()._update_session(**given)
+        if self.agent is not None:
+            context = self.agent.chat_ctx.copy()
+            context.items.append(note("hello"))
+            await self.agent.update_chat_ctx(context)
+
+
+@waits(LOCK_ALONE, "the start of a session has the lock that the update waits for")
+async def test_provider_that_updates_the_context_from_within_its_own_start() -> None:
+    async with running(agent_with(), model=SilentModel(UpdatingSession)) as talk:
+        realtime: Any = talk.realtime
+        realtime.agent = agent_with()
+        talk.hand_off(realtime.agent)
+        await idle()
+        handoff: Any = talk.session._update_activity_atask
+        try:
+            check(talk.realtime, kept=['user "hello"'])
+        finally:
+            handoff.cancel()  # nothing else ends what waits for itself
+            with suppress(BaseException):
+                await handoff
 
 
 async def test_start_that_is_not_acknowledged_is_told_of(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,10 +7,14 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from _realtime_support import ANSWERS_WHEN_INTERRUPTED, closed_by_full, fails_on_stock, needs
-from siblings import both_ways, still_lost, through
-from test_realtime_arrivals import reply_once
-from test_realtime_handoff import Errand, hear_and_understand, tool_with_errand
+from _realtime_support import (
+    ANSWERS_WHEN_INTERRUPTED,
+    closed_by_full,
+    fails_on_stock,
+    needs,
+)
+from handoffs import Errand, hear_and_understand, reply_once, tool_with_errand
+from siblings import both_ways, through
 
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.push import Push
@@ -69,12 +73,11 @@ class TestTwoToolsOfOneResponse:
                 await talk.replace(note("A"))
                 await talk.expect(*CALLS, *OUTPUTS, HELLO, 'user "A"')
 
-    @closed_by_full("the agent's order is another")
     @pytest.mark.parametrize(
         "act",
         [
             pytest.param(_text_turn, id="text-turn"),
-            pytest.param(_replacement, id="replacement"),
+            pytest.param(_replacement, id="replacement", marks=fails_on_stock(before="1.8.9")),
         ],
     )
     async def test_one_ends_before_an_update_and_one_while_it_is_made(
@@ -93,10 +96,11 @@ class TestTwoToolsOfOneResponse:
                 tools[second].finish()
                 await idle()
                 push.release()
-                await talk.expect(*CALLS, *OUTPUTS, HELLO)
+                # the agent has the first output before the update, and the model behind it
+                await talk.expect(*CALLS, *OUTPUTS, HELLO, ordered=False)
 
 
-given_too_early = still_lost(
+given_too_early = closed_by_full(
     "the agent is given what the task has at its end, and not what comes later"
 )
 

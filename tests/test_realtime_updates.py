@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 from _realtime_support import BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES, closed_by_full, needs
-from test_realtime_silent_provider import ForgetfulSession, SilentModel
+from reconnections import let_it_repeat
+from silent_provider import ForgetfulSession, SilentModel
+from talks import asked
 
 from ctxlock.races.fake_realtime import FakeRealtimeModel
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.releases import has_full_scope
 from ctxlock.races.scenario import agent_with, note
-from ctxlock.races.verdict import LostUpdate, check, name_items
+from ctxlock.races.verdict import check, name_items
 from livekit.agents import llm
 
 pytestmark = needs(BEYOND_THE_LOCK, CATCHES_FAILED_UPDATES)
@@ -21,19 +23,6 @@ BEFORE, HELLO = 'user "before"', 'user "hello"'
 CALL, OUTPUT = "function_call lookup", "function_call_output of lookup"
 
 full_alone = pytest.mark.skipif(not has_full_scope(), reason="only the scope full has the module")
-
-
-def asked(talk: Harness) -> list[list[str]]:
-    """What each update from now on asks the provider for, by name."""
-    realtime: Any = talk.realtime
-    update, updates = realtime.update_chat_ctx, []
-
-    async def update_chat_ctx(chat_ctx: llm.ChatContext) -> None:
-        updates.append(name_items(chat_ctx.items))
-        await update(chat_ctx)
-
-    realtime.update_chat_ctx = update_chat_ctx
-    return updates
 
 
 def created(talk: Harness) -> list[str]:
@@ -62,8 +51,8 @@ class TestWhatIsSent:
             check(talk.realtime, kept=['user "A"', 'user "B"'])
             assert len(updates) == 2
 
-    @closed_by_full("an output is sent to stand behind all, wherever the agent has it")
-    async def test_output_stands_where_the_agent_has_it(self) -> None:
+    @closed_by_full("what is heard behind an output that the agent has is not recorded")
+    async def test_what_is_heard_stands_in_front_of_an_output_that_waits(self) -> None:
         lookup = GatedTool("lookup")
         async with running(agent_with(lookup)) as talk:
             await talk.call(lookup)
@@ -75,28 +64,19 @@ class TestWhatIsSent:
             talk.realtime.hear()
             await idle()
             push.release()
-            await talk.expect()
-            names = name_items(talk.realtime.server.items)
-            if names.index(OUTPUT) > names.index('user ""'):
-                raise LostUpdate(f"The output is behind what was said after it: {names}.")
+            await talk.expect(CALL, 'user "A"', 'user ""', OUTPUT)
 
-    @closed_by_full("the output is sent behind no call")
-    async def test_call_that_was_removed_waits_for_its_output(self) -> None:
+    async def test_output_of_a_call_that_was_removed_is_sent_alone(self) -> None:
         lookup = GatedTool("lookup")
         async with running(agent_with(lookup)) as talk:
             await talk.call(lookup)
             await talk.replace(without=[CALL])
-            speech = talk.realtime.respond()
-            message = speech.message()
-            await idle()
+            updates = asked(talk)
             lookup.finish()
             await idle()
-            talk.text_turn("hello")
-            message.write("One moment.")
-            speech.done()
-            await talk.expect()
-            typed = next(p for p in talk.realtime.pushes if HELLO in name_items(p.creates))
-            assert name_items(typed.creates) == [HELLO]
+            await talk.text_turn("hello")
+            assert updates[0] == [OUTPUT]
+            assert [len(names) for names in updates] == [1, 2]
 
     async def test_nothing_that_a_provider_repeats_by_itself(self) -> None:
         async with running(agent_with()) as talk:
@@ -119,6 +99,7 @@ class TestWhatIsSent:
             rules = llm.ChatMessage(role="system", content=["Be brief."])
             await talk.replace(note("before"), rules, note("hello"))
             talk.realtime.cut()
+            await let_it_repeat()
             await talk.expect(BEFORE, 'system "Be brief."', HELLO)
 
     @closed_by_full("a waiter outlives its activity's session", raises=AssertionError)
@@ -135,25 +116,6 @@ class TestWhatIsSent:
             await talk.expect()
             assert waiting.done() and waiting.exception() is None
             assert 'user "B"' not in created(talk)
-
-    @full_alone
-    async def test_what_is_asked_of_a_session_that_is_gone_fails(self) -> None:
-        async with running(agent_with()) as talk:
-            context, message = talk.activity._rt_context, llm.ChatContext([note("hello")])
-            push = talk.realtime.hold()
-            talk.replace(note("A"))
-            await push.entered.wait()
-            waiting = talk.start(context.append(message, "text turn"))
-            await idle()
-            talk.hand_off(agent_with())
-            await idle()
-            push.release()
-            with pytest.raises(llm.RealtimeError, match="gone before the text turn"):
-                await waiting
-            await idle()
-            with pytest.raises(llm.RealtimeError, match="no realtime session for the text turn"):
-                await context.append(message, "text turn")
-            await talk.expect()
 
     async def test_message_that_goes_along_and_fails_again_harms_no_other(self) -> None:
         async with running(agent_with(), model=FakeRealtimeModel()) as talk:
@@ -183,11 +145,3 @@ class TestWhatIsSent:
             lookup.finish()
             await idle()
             assert updates == [[HELLO], [OUTPUT]]
-
-    @full_alone
-    async def test_output_that_the_agent_does_not_have_is_recorded(self) -> None:
-        async with running(agent_with()) as talk:
-            output = llm.FunctionCallOutput(name="lookup", call_id="a", output="", is_error=False)
-            context = talk.activity._rt_context
-            await context.append(llm.ChatContext([output]), "tool outputs")
-            await talk.expect(OUTPUT)

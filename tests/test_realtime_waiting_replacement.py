@@ -9,8 +9,8 @@ from _realtime_support import BEYOND_THE_LOCK, TELLS_OF_ITEMS, closed_by_full, n
 
 from ctxlock.races.harness import GatedTool, Harness, idle, running
 from ctxlock.races.push import Push
-from ctxlock.races.releases import has_full_scope
 from ctxlock.races.scenario import agent_with, note
+from ctxlock.races.verdict import name_items
 from livekit.agents import llm
 
 pytestmark = needs(BEYOND_THE_LOCK)
@@ -126,7 +126,7 @@ async def test_what_the_agent_held_and_the_caller_left_out_goes() -> None:
         await talk.expect('user "B"', gone=removed)
 
 
-async def test_tool_output_that_was_recorded_and_left_out_is_not_sent() -> None:
+async def test_tool_output_that_was_recorded_and_left_out_goes() -> None:
     lookup = GatedTool("lookup")
     async with running(agent_with(lookup)) as talk:
         await talk.call(lookup)
@@ -137,26 +137,7 @@ async def test_tool_output_that_was_recorded_and_left_out_is_not_sent() -> None:
         await idle()
         push.release()
         await talk.expect('user "before"', 'user "A"', 'user "B"', ordered=False)
-        if has_full_scope():
-            sent = [item.type for push in talk.realtime.pushes for item in push.creates]
-            assert "function_call_output" not in sent
-
-
-@closed_by_full(
-    "the agent has a typed message only when its push returns, so nobody can leave it out"
-)
-async def test_typed_message_that_was_sent_and_left_out_goes() -> None:
-    async with running(agent_with()) as talk:
-        await talk.replace(note("before"))
-        push = talk.realtime.hold()
-        talk.text_turn("hello")
-        await push.entered.wait()
-        context = talk.local
-        context.items[:] = [i for i in context.items if i.id not in {c.id for c in push.creates}]
-        talk.start(talk.activity.update_chat_ctx(context))
-        await idle()
-        push.release()
-        await talk.expect('user "before"', gone=[item.id for item in push.creates])
+        assert OUTPUT not in name_items([*talk.realtime.server.items, *talk.local.items])
 
 
 async def test_item_that_is_added_again_under_its_id_stays() -> None:

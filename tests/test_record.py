@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from packages import DIST_INFO, METADATA, RECORD, WHEEL, record, release
 
 from ctxlock.errors import CtxlockError
-from ctxlock.record import Row, is_installers_own, parse_record
+from ctxlock.wheels.record import Row, is_installers_own, parse_record
 
 FILES = release()
 TEXT = record(FILES, RECORD).decode()
@@ -55,12 +55,12 @@ def test_is_read_however_it_is_written(changed: str) -> None:
     ],
 )
 def test_must_list_itself(text: str) -> None:
-    with pytest.raises(CtxlockError, match=r"does not list itself; install .* afresh\.$"):
+    with pytest.raises(CtxlockError, match=r"does not list itself; install .* again\.$"):
         parse_record(text)
 
 
 def test_refuses_what_is_no_table() -> None:
-    with pytest.raises(CtxlockError, match=r"RECORD .* cannot be read; install .* afresh\.$"):
+    with pytest.raises(CtxlockError, match=r"RECORD .* cannot be read; install .* again\.$"):
         parse_record(TEXT + '"livekit/agents/__init__.py" ,x\n')
 
 
@@ -111,11 +111,11 @@ def test_hashes_that_are_not(digest: str) -> None:
 def test_what_a_row_reports() -> None:
     rows = {row.path: row for row in parse_record(TEXT).rows}
     row, content = rows[WHEEL], FILES[WHEEL]
-    assert row.mismatch(content[::-1]) == "has another sha256 than in RECORD"
+    assert row.mismatch(content[::-1]) == "has another sha256 than RECORD says"
     size = len(content)
-    assert row.mismatch(content[1:]) == f"has {size - 1} bytes where RECORD has {size}"
+    assert row.mismatch(content[1:]) == f"has {size - 1} bytes where RECORD says {size}"
     assert Row(row.path, row.digest, "").mismatch(content) is None
     assert Row(row.path, row.digest, "many").mismatch(content) == (
-        f"has {size} bytes where RECORD has many"
+        f"has {size} bytes where RECORD says many"
     )
     assert rows[METADATA].mismatch(content) is not None

@@ -6,7 +6,7 @@ import pytest
 from activity import HEAD, LOCK, NAME, NOTICE, PUSH, guarded, locked, module
 
 from ctxlock.errors import NotUnderstood
-from ctxlock.rewrite import guard
+from ctxlock.patching.rewrite import guard
 
 FIXES = [
     pytest.param(

@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from line_by_line import unexplained
 
 from ctxlock.errors import NothingToGuard, NotUnderstood
-from ctxlock.patch import patch_source
+from ctxlock.patching.patch import patch_source
 
 quick = settings(derandomize=True, max_examples=200, deadline=None, database=None)
 

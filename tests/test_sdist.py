@@ -19,7 +19,7 @@ from ctxlock import PATCH_NUMBER
 from ctxlock.buildapi import TREE
 from ctxlock.errors import CtxlockError
 from ctxlock.release import NEWEST_VERIFIED, choose_release, choose_scope, overlay_version
-from ctxlock.sdist import write_sdist
+from ctxlock.wheels.sdist import write_sdist
 
 VERSION = overlay_version(Version("1.8.4"), "lock")
 ROOT = f"livekit_agents-{VERSION}"

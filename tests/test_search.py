@@ -6,7 +6,7 @@ from math import comb, factorial
 
 import pytest
 
-from ctxlock.races.search import Choose, Diverged, explore, follow
+from ctxlock.explorer.search import Choose, Diverged, every_path, follow
 
 
 def interleave(*lengths: int) -> Callable[[Choose], str]:
@@ -37,16 +37,16 @@ def interleave(*lengths: int) -> Callable[[Choose], str]:
     ],
 )
 def test_every_interleaving_once(lengths: tuple[int, ...], count: int) -> None:
-    results = [execution.result for execution in explore(interleave(*lengths))]
+    results = [execution.result for execution in every_path(interleave(*lengths))]
     assert len(results) == len(set(results)) == count
 
 
 def test_the_order_is_depth_first() -> None:
-    assert [e.result for e in explore(interleave(1, 2))] == ["011", "101", "110"]
+    assert [e.result for e in every_path(interleave(1, 2))] == ["011", "101", "110"]
 
 
 def test_choices_are_what_was_chosen() -> None:
-    for execution in explore(interleave(2, 2)):
+    for execution in every_path(interleave(2, 2)):
         assert "".join(execution.choices) == execution.result
         assert follow(interleave(2, 2), execution.choices) == execution
 
@@ -55,7 +55,7 @@ def test_a_tree_whose_branches_differ() -> None:
     def run(choose: Choose) -> str:
         return choose(["a", "b"]) if choose(["stop", "go on"]) == "go on" else "stopped"
 
-    assert [execution.result for execution in explore(run)] == ["stopped", "a", "b"]
+    assert [execution.result for execution in every_path(run)] == ["stopped", "a", "b"]
 
 
 def test_a_run_is_made_only_when_it_is_asked_for() -> None:
@@ -68,7 +68,7 @@ def test_a_run_is_made_only_when_it_is_asked_for() -> None:
             if runs:
                 break
 
-    assert len(list(islice(explore(run), 1))) == runs == 1
+    assert len(list(islice(every_path(run), 1))) == runs == 1
 
 
 def scripted(*forks: Sequence[str]) -> Callable[[Choose], None]:
@@ -87,13 +87,13 @@ def scripted(*forks: Sequence[str]) -> Callable[[Choose], None]:
 )
 def test_a_run_that_takes_another_course_is_noticed(second: list[str]) -> None:
     with pytest.raises(Diverged):
-        list(explore(scripted(["a b", "c d"], second)))
+        list(every_path(scripted(["a b", "c d"], second)))
 
 
 @pytest.mark.parametrize("options", [[], ["same", "same"]])
 def test_a_fork_has_names_of_its_own(options: list[str]) -> None:
     with pytest.raises(ValueError, match="fork"):
-        list(explore(lambda choose: choose(options)))
+        list(every_path(lambda choose: choose(options)))
 
 
 def test_followed_choices_end_and_the_first_way_is_taken() -> None:

@@ -132,7 +132,7 @@ class TestAcknowledgements:
             await server.heard.until("holding")
             advance(HOLD)
             assert await client.acknowledged() == "output_1"
-            assert server.heard.of("released")[0]["reason"] == "4 s are over"
+            assert server.heard.of("released")[0]["reason"] == "4 s have passed"
 
     async def test_held_and_late(self) -> None:
         patience = Patience(delay=LATE, hold_tool_outputs=True)

@@ -61,7 +61,7 @@ async def test_prints_for_people(tmp_path: Path) -> None:
         [sys.executable, "-m", "ctxlock", "serve", *options], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        url = process.stdout.readline().split()[2].rstrip(";")
+        url = process.stdout.readline().split()[2].rstrip(".")
         assert url in process.stdout.readline()
         async with (
             aiohttp.ClientSession() as http,

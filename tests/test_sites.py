@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from activity import HEAD, LOCK, NAME, PUSH, assert_names, locked, module
 
+from ctxlock.analysis.sites import Site, find_sites
 from ctxlock.errors import NotUnderstood
-from ctxlock.sites import Site, find_sites
+from ctxlock.roles import Role
 
 JUDGED = [
     pytest.param(
@@ -161,7 +162,7 @@ def test_a_site_names_its_lines() -> None:
     )
     first = source.splitlines().index("        ctx = self._rt_session.chat_ctx.copy()") + 1
     (site,) = find_sites(source.encode(), NAME)
-    assert site == Site("other", "sync", first, first + 3, "bare")
+    assert site == Site(Role.OTHER, "sync", first, first + 3, "bare")
     assert site.as_json() == {
         "role": "other",
         "function": "sync",
@@ -198,10 +199,10 @@ REFUSED_METHODS = [
     ("await self._rt_session.update_chat_ctx(ctx, 1)", "other arguments"),
     ("await self._rt_session.update_chat_ctx(*ctx)", "other arguments"),
     ("await self._rt_session.update_chat_ctx(**ctx)", "other arguments"),
-    ("await self._rt_session.update_chat_ctx(await new())", "awaits, binds or snapshots"),
-    ("await self._rt_session.update_chat_ctx(c := ctx)", "awaits, binds or snapshots"),
-    ("await self._rt_session.update_chat_ctx([c async for c in ctx])", "awaits, binds"),
-    ("await self._rt_session.update_chat_ctx(self._rt_session.chat_ctx)", "awaits, binds"),
+    ("await self._rt_session.update_chat_ctx(await new())", "await, bind or snapshot"),
+    ("await self._rt_session.update_chat_ctx(c := ctx)", "await, bind or snapshot"),
+    ("await self._rt_session.update_chat_ctx([c async for c in ctx])", "await, bind or"),
+    ("await self._rt_session.update_chat_ctx(self._rt_session.chat_ctx)", "await, bind or"),
     ("await self._rt_session.update_chat_ctx(merged(ctx))", "unclear where"),
     ("await self._rt_session.update_chat_ctx(self._rt_session._chat_ctx)", "out of sight"),
     # other names of the session, of its methods and of its context
@@ -212,19 +213,19 @@ REFUSED_METHODS = [
     ("both = (self._rt_session, other)", "second name"),
     ("all = [s for s in (self._rt_session,)]", "second name"),
     ("for s in [self._rt_session]: pass", "second name"),
-    ("await helper(self._rt_session)", "goes out of sight"),
-    ("await helper(self._rt_session or other)", "goes out of sight"),
-    ("await helper(lambda: self._rt_session)", "goes out of sight"),
-    ("return self._rt_session or other", "goes out of sight"),
-    ("yield self._rt_session", "goes out of sight"),
+    ("await helper(self._rt_session)", "is passed out of sight"),
+    ("await helper(self._rt_session or other)", "is passed out of sight"),
+    ("await helper(lambda: self._rt_session)", "is passed out of sight"),
+    ("return self._rt_session or other", "is passed out of sight"),
+    ("yield self._rt_session", "is passed out of sight"),
     ("match self._rt_session: # <- here\n        case s: pass", "second name"),
-    ("self._rt_session.reset(chat_ctx=ctx)", "goes out of sight"),
+    ("self._rt_session.reset(chat_ctx=ctx)", "is passed out of sight"),
     ("await session.update_chat_ctx(ctx)", "push through an alias"),
     ("await self._agent.update_chat_ctx(ctx)", "push through an alias"),
     ("await super().update_chat_ctx(ctx)", "push through an alias"),
-    ("await getattr(self, '_rt_session').send(ctx)", "named by a string"),
-    ("await getattr(session, 'update_chat_ctx')(ctx)", "named by a string"),
-    ("get = attrgetter('_rt_session.update_chat_ctx')", "named by a string"),
+    ("await getattr(self, '_rt_session').send(ctx)", "A string names"),
+    ("await getattr(session, 'update_chat_ctx')(ctx)", "A string names"),
+    ("get = attrgetter('_rt_session.update_chat_ctx')", "A string names"),
     ("await other._rt_session.update_tools(ctx)", "not the _rt_session of AgentActivity"),
     ("self = other; self._rt_session.interrupt()", "not the _rt_session of AgentActivity"),
     ("later = lambda self: self._rt_session.interrupt()", "not the _rt_session of AgentActivity"),
@@ -239,15 +240,15 @@ REFUSED_METHODS = [
     ("later(self._rt_session.chat_ctx.is_equivalent)", "unclear what becomes"),
     # the lock
     ("async with self._rt_chat_ctx_lock: pass", "nothing is pushed"),
-    ("async with self._rt_chat_ctx_lock as lock: pass", "otherwise than by `async with`"),
-    ("async with self._lock, self._rt_chat_ctx_lock: pass", "otherwise than by `async with`"),
-    ("with self._rt_chat_ctx_lock: pass", "otherwise than by `async with`"),
-    ("await self._rt_chat_ctx_lock.acquire()", "otherwise than by `async with`"),
-    ("if self._rt_chat_ctx_lock.locked(): pass", "otherwise than by `async with`"),
-    ("lock = self._rt_chat_ctx_lock", "otherwise than by `async with`"),
-    ("self._rt_chat_ctx_lock = asyncio.Lock()", "not made straight in AgentActivity.__init__"),
-    ("self._rt_chat_ctx_lock = Lock()", "otherwise than by `async with`"),
-    ("async with other._rt_chat_ctx_lock: pass", "otherwise than by `async with`"),
+    ("async with self._rt_chat_ctx_lock as lock: pass", "in another way than by `async with`"),
+    ("async with self._lock, self._rt_chat_ctx_lock: pass", "in another way than by `async with`"),
+    ("with self._rt_chat_ctx_lock: pass", "in another way than by `async with`"),
+    ("await self._rt_chat_ctx_lock.acquire()", "in another way than by `async with`"),
+    ("if self._rt_chat_ctx_lock.locked(): pass", "in another way than by `async with`"),
+    ("lock = self._rt_chat_ctx_lock", "in another way than by `async with`"),
+    ("self._rt_chat_ctx_lock = asyncio.Lock()", "not made directly in AgentActivity.__init__"),
+    ("self._rt_chat_ctx_lock = Lock()", "in another way than by `async with`"),
+    ("async with other._rt_chat_ctx_lock: pass", "in another way than by `async with`"),
 ]
 
 
@@ -317,7 +318,7 @@ REFUSED_SPANS = [
             await self._rt_session.update_chat_ctx(ctx)
             keep(ctx)  # <- here
         """,
-        "used outside it",
+        "is used elsewhere",
         id="snapshot used later",
     ),
     pytest.param(
@@ -329,7 +330,7 @@ REFUSED_SPANS = [
             def later():
                 return ctx  # <- here
         """,
-        "used outside it",
+        "is used elsewhere",
         id="snapshot used in a nested function",
     ),
     pytest.param(
@@ -341,7 +342,7 @@ REFUSED_SPANS = [
             async def later():
                 await self._rt_session.update_chat_ctx(ctx)  # <- here
         """,
-        "used outside it",
+        "is used elsewhere",
         id="snapshot pushed by a nested function",
     ),
     pytest.param(
@@ -351,7 +352,7 @@ REFUSED_SPANS = [
             ctx = self._rt_session.chat_ctx.copy()
             await self._rt_session.update_chat_ctx(ctx)
         """,
-        "used outside it",
+        "is used elsewhere",
         id="global snapshot",
     ),
     pytest.param(
@@ -385,7 +386,7 @@ REFUSED_SPANS = [
             ctx.items.extend(first.items)  # <- here
             await self._rt_session.update_chat_ctx(ctx)
         """,
-        "used outside it",
+        "is used elsewhere",
         id="added to another snapshot",
     ),
     pytest.param(
@@ -501,7 +502,7 @@ REFUSED_SPANS = [
             ctx = self._rt_session.chat_ctx.copy(at=await now())  # <- here
             await self._rt_session.update_chat_ctx(ctx)
         """,
-        "awaits or binds",
+        "await or bind",
         id="snapshot that awaits",
     ),
     pytest.param(
@@ -560,7 +561,7 @@ REFUSED_SPANS = [
                 await self._rt_session.update_chat_ctx(ctx)
                 remember(said)  # <- here
         """,
-        "used outside it",
+        "is used elsewhere",
         id="item that a repeated check may skip",
     ),
     pytest.param(
@@ -570,7 +571,7 @@ REFUSED_SPANS = [
                 await self._rt_session.update_chat_ctx(ctx)
                 await self._rt_session.update_chat_ctx(ctx)
         """,
-        "Something else than one span",
+        "holds more than one snapshot",
         id="two pushes in one lock",
     ),
     pytest.param(
@@ -580,7 +581,7 @@ REFUSED_SPANS = [
                 await tool()
                 await self._rt_session.update_chat_ctx(ctx)
         """,
-        "Something else than one span",
+        "holds more than one snapshot",
         id="a tool in the lock",
     ),
     pytest.param(
@@ -592,7 +593,7 @@ REFUSED_SPANS = [
                 except RealtimeError:
                     log()
         """,
-        "Something else than one span",
+        "holds more than one snapshot",
         id="error handling in the lock",
     ),
     pytest.param(
@@ -627,7 +628,7 @@ REFUSED_SPANS = [
 
                 await self._rt_session.update_chat_ctx(ctx)
         """,
-        "Something else than one span",
+        "holds more than one snapshot",
         id="function made inside the lock",
     ),
     pytest.param(
@@ -745,7 +746,7 @@ REFUSED_MODULES = [
     ),
     pytest.param(
         HEAD + "        if locks:\n    " + LOCK.replace("\n", "\n    ").rstrip() + "  # <- here\n",
-        "not made straight in",
+        "not made directly in",
         id="a lock made under an if",
     ),
 ]

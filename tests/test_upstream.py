@@ -23,8 +23,8 @@ from packages import (
 from packaging.version import Version
 
 from ctxlock.errors import CtxlockError
-from ctxlock.syntax import TARGET
-from ctxlock.upstream import Upstream, read_installed, read_wheel
+from ctxlock.target import TARGET
+from ctxlock.wheels.upstream import Upstream, read_installed, read_wheel
 
 OTHER = "livekit/agents/version.py"
 
@@ -46,7 +46,7 @@ def problems(folder: Path) -> list[str]:
     head, *rest = refusal(folder).split("\n  ")
     assert head == (
         f"livekit-agents {VERSION} is not what its RECORD says, so nothing was built; install the "
-        "published release afresh. What differs:"
+        "published release again. What differs:"
     )
     return rest
 
@@ -120,16 +120,17 @@ def test_without_its_record(tree: Path) -> None:
 def test_an_overlay_or_a_build_of_ones_own(tmp_path: Path, version: str) -> None:
     files = release(version)
     expected = (
-        f"livekit-agents {version} is patched already, or a build of somebody's own; the patch is "
-        "made from the stock release 1.8.4. Build with isolation, or install that first; if an "
-        "installer took this one for it, let it search no folder or index of patched ones."
+        f"livekit-agents {version} is patched already, or somebody's own build; the patch is "
+        "made from the stock release 1.8.4. Build with isolation, or install that first. If an "
+        "installer chose this one in its place, do not let it search a folder or an index of "
+        "patched wheels."
     )
     assert refusal(install(tmp_path / "site", files)) == expected
     wheel = write_wheel(tmp_path / "a.whl", files)
     with pytest.raises(CtxlockError) as refused:
         read_wheel(wheel)
     assert str(refused.value) == (
-        f"{wheel} is a patched wheel, or one of somebody's own making ({version}); give the stock "
+        f"{wheel} is a patched wheel, or somebody's own build ({version}); give the stock "
         "wheel of livekit-agents 1.8.4."
     )
 
@@ -137,7 +138,7 @@ def test_an_overlay_or_a_build_of_ones_own(tmp_path: Path, version: str) -> None
 @pytest.mark.parametrize("version", ["0.12.20", "1.0.0rc9"])
 def test_too_old(tmp_path: Path, version: str) -> None:
     files = release(version)
-    expected = f"livekit-agents {version} is too old; 1.0.0 and later have the realtime sites."
+    expected = f"livekit-agents {version} is too old; ctxlock patches 1.0.0 and later."
     assert refusal(install(tmp_path / "site", files)) == expected
     with pytest.raises(CtxlockError) as refused:
         read_wheel(write_wheel(tmp_path / "a.whl", files))
@@ -148,10 +149,10 @@ def test_too_old(tmp_path: Path, version: str) -> None:
 def test_an_edited_file(tree: Path, path: str) -> None:
     content = (tree / path).read_bytes()
     (tree / path).write_bytes(content[:-1] + b"#")
-    assert problems(tree) == [f"{path} has another sha256 than in RECORD"]
+    assert problems(tree) == [f"{path} has another sha256 than RECORD says"]
     (tree / path).write_bytes(content + b"#")
     size = len(content)
-    assert problems(tree) == [f"{path} has {size + 1} bytes where RECORD has {size}"]
+    assert problems(tree) == [f"{path} has {size + 1} bytes where RECORD says {size}"]
 
 
 def test_an_edit_of_the_version(tree: Path) -> None:
@@ -182,7 +183,7 @@ def test_a_file_missing_from_record(tree: Path, path: str) -> None:
 def test_a_release_without_what_is_needed(tmp_path: Path, path: str) -> None:
     files = release()
     del files[path]
-    expected = [f"{path} is not there, and is needed"]
+    expected = [f"{path} is needed, but is not there"]
     assert problems(install(tmp_path / "site", files)) == expected
     with pytest.raises(CtxlockError) as refused:
         read_wheel(write_wheel(tmp_path / "a.whl", files))
@@ -217,8 +218,8 @@ def test_everything_at_once(tree: Path) -> None:
     size = len(release()[TARGET])
     assert problems(tree) == [
         f"{OTHER} is missing",
-        f"{TARGET} has 0 bytes where RECORD has {size}",
-        "../evil.py is no plain path inside site-packages",
+        f"{TARGET} has 0 bytes where RECORD says {size}",
+        "../evil.py is not a plain path inside site-packages",
         "livekit/agents/a.py is not listed in RECORD",
         "livekit/agents/z.py is not listed in RECORD",
     ]
@@ -245,10 +246,10 @@ def test_paths_that_lead_elsewhere(tmp_path: Path, path: str, slash: str) -> Non
     row = record({written: b"x"}, RECORD).splitlines(keepends=True)[0]
     with (site / RECORD).open("ab") as table:
         table.write(row)
-    assert problems(site) == [f"{path} is no plain path inside site-packages"]
+    assert problems(site) == [f"{path} is not a plain path inside site-packages"]
     listed = row + record(files, RECORD)
     wheel = write_wheel(tmp_path / "a.whl", {written: b"x", **files}, listed)
-    with pytest.raises(CtxlockError, match="is no plain path inside site-packages"):
+    with pytest.raises(CtxlockError, match="is not a plain path inside site-packages"):
         read_wheel(wheel)
 
 
@@ -256,7 +257,7 @@ def test_paths_that_lead_elsewhere(tmp_path: Path, path: str, slash: str) -> Non
 def test_paths_that_differ_in_case_only(tmp_path: Path, other: str) -> None:
     """One would be written over the other where case does not count."""
     files = {**release(), other: b"x"}
-    said = f"{other} differs from livekit/agents/version.py in upper and lower case only"
+    said = f"{other} differs from livekit/agents/version.py only in upper and lower case"
     assert problems(install(tmp_path / "site", files)) == [said]
     with pytest.raises(CtxlockError, match=said):
         read_wheel(write_wheel(tmp_path / "a.whl", files))
@@ -313,7 +314,7 @@ def test_other_files_outside_are_not(tmp_path: Path, script: str) -> None:
     site = install(tmp_path, release(more={"entry_points.txt": ENTRY_POINTS}))
     with (site / RECORD).open("a") as table:
         table.write(f"{script},,\n")
-    assert problems(site) == [f"{script} is no plain path inside site-packages"]
+    assert problems(site) == [f"{script} is not a plain path inside site-packages"]
 
 
 def neighbour(folder: Path, path: str, slash: str = "/") -> None:
@@ -344,7 +345,7 @@ def test_two_of_them_in_one_folder(tree: Path) -> None:
     install(tree, release("1.8.5"))
     assert refusal(tree) == (
         f"{tree} holds more than one dist-info folder of livekit-agents; remove them and install "
-        "one release afresh."
+        "one release again."
     )
 
 
@@ -363,7 +364,7 @@ def test_no_version(tree: Path, content: bytes | None) -> None:
         (tree / METADATA).write_bytes(content)
     assert refusal(tree) == (
         "The METADATA of livekit-agents names no valid version; install the published release "
-        "afresh."
+        "again."
     )
 
 
@@ -372,7 +373,7 @@ def test_not_utf8(tree: Path, path: str) -> None:
     (tree / path).write_bytes((tree / path).read_bytes() + b"\xff")
     assert refusal(tree) == (
         "METADATA or RECORD of livekit-agents is not encoded in UTF-8; install the published "
-        "release afresh."
+        "release again."
     )
 
 
@@ -408,7 +409,7 @@ def with_more(files: Files) -> Files:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (edited, f"{OTHER} has 23 bytes where RECORD has 22"),
+        (edited, f"{OTHER} has 23 bytes where RECORD says 22"),
         (without, f"{OTHER} is missing"),
         (with_more, "livekit/agents/x.py is not listed in RECORD"),
     ],
@@ -458,7 +459,7 @@ def test_no_file_and_no_zip_file(tmp_path: Path) -> None:
     with pytest.raises(CtxlockError, match=r"a\.whl could not be read: No such file"):
         read_wheel(tmp_path / "a.whl")
     (tmp_path / "a.whl").write_bytes(b"PK no")
-    with pytest.raises(CtxlockError, match=r"a\.whl is no wheel: it is no zip file"):
+    with pytest.raises(CtxlockError, match=r"a\.whl is no wheel: it is not a zip file"):
         read_wheel(tmp_path / "a.whl")
 
 

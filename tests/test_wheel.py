@@ -16,7 +16,7 @@ from packages import DIST_INFO, METADATA, RECORD, WHEEL, assert_valid, release, 
 from packaging.version import Version
 
 from ctxlock.errors import CtxlockError
-from ctxlock.wheel import replace_version, wheel_filename, write_atomically, write_wheel
+from ctxlock.wheels.wheel import replace_version, wheel_filename, write_atomically, write_wheel
 
 NAME = "livekit_agents-1.8.4-py3-none-any.whl"
 
@@ -111,7 +111,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, folder: str) -> None
         write_wheel(tmp_path / folder, NAME, DIST_INFO, release())
     message = str(refused.value)
     assert message.startswith(f"{NAME} could not be written to {tmp_path / folder}: ")
-    assert message.endswith("; name a folder that may be written to.")
+    assert message.endswith("; name a folder that you may write to.")
     assert (tmp_path / "file").read_bytes() == b"here first"
 
 
@@ -189,9 +189,9 @@ def test_at_the_same_time(tmp_path: Path) -> None:
     ("version", "tags", "name"),
     [
         (
-            "1.8.9+ctxlock.2.lock",
+            "1.8.9+ctxlock.3.lock",
             ["py3-none-any"],
-            "livekit_agents-1.8.9+ctxlock.2.lock-py3-none-any.whl",
+            "livekit_agents-1.8.9+ctxlock.3.lock-py3-none-any.whl",
         ),
         ("1.6.11rc1", ["py3-none-any"], "livekit_agents-1.6.11rc1-py3-none-any.whl"),
         ("1!2.0.0.post1", ["py3-none-any"], "livekit_agents-1!2.0.0.post1-py3-none-any.whl"),

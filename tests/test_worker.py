@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 import worker_setup
+from _realtime_support import VERSION
 from cli import run
 
-from ctxlock.races.releases import has_full_scope
+from ctxlock.races.releases import has_full_scope, is_patched
 from livekit.agents import JobExecutorType
 from livekit.agents.ipc.proc_pool import ProcPool
 from livekit.agents.voice import agent_activity
+
+pytestmark = pytest.mark.skipif(not is_patched(VERSION), reason="stock has nothing of it")
 
 METHODS = ["spawn"] if sys.platform == "win32" else ["spawn", "forkserver"]
 
@@ -51,6 +54,6 @@ async def test_a_job_process_has_the_patched_module(method: str, tmp_path: Path)
         await pool.aclose()
     said = json.loads(report.read_text(encoding="utf-8"))
     assert said["pid"] != os.getpid()
-    assert said["guard"] == ("RealtimeContext" if has_full_scope() else "Lock")
+    assert said["guard"] == ("RealtimeContextLock" if has_full_scope() else "Lock")
     assert said["file"] == agent_activity.__file__
     assert run("audit", Path(said["file"])) == 0

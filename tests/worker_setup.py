@@ -16,8 +16,7 @@ def report(file: Path, process: JobProcess) -> None:
 
     async def guard() -> object:
         activity = agent_activity.AgentActivity(Agent(instructions=""), AgentSession())
-        lock = getattr(activity, "_rt_chat_ctx_lock", None)
-        return getattr(activity, "_rt_context", lock)
+        return getattr(activity, "_rt_chat_ctx_lock", None)
 
     said = {
         "pid": os.getpid(),

@@ -13,6 +13,7 @@ from pathlib import Path
 from packaging.version import Version
 
 from ctxlock.release import NEWEST_VERIFIED, overlay_version
+from ctxlock.verified import LAST_WITHOUT_LOCK
 
 __all__ = [
     "FULL",
@@ -28,7 +29,7 @@ __all__ = [
 
 NEWEST, PATCHED = str(NEWEST_VERIFIED), str(overlay_version(NEWEST_VERIFIED))
 FULL = str(overlay_version(NEWEST_VERIFIED, "full"))
-OLDER, OLDER_PATCHED = "1.8.8", str(overlay_version(Version("1.8.8")))
+OLDER, OLDER_PATCHED = LAST_WITHOUT_LOCK, str(overlay_version(Version(LAST_WITHOUT_LOCK)))
 PLUGINS = "openai,deepgram"
 
 

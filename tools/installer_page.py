@@ -16,16 +16,19 @@ _HEAD = """\
 
 # Installers
 
-What was typed, and what was installed in the end, on Python {python}. Each row was run in a folder
-of its own that holds `livekit-agents/`; *patched* and *stock* is what `ctxlock audit` found in the
-end, not what the version says. *Begin* is what was installed before, *needs* being all that
-livekit-agents needs, without itself.
+The table says what was typed, and what was installed in the end, on Python {python}. Each row was
+run in its own folder, which contains `livekit-agents/`. *Patched* and *stock* (as published) is
+what `ctxlock audit` found in the end, not what the version says. *Patched* has the scope lock where
+no other is named. *Begin* is what was installed before; *needs* means all that livekit-agents
+needs, without livekit-agents itself.
 
-STOCK is an index of published releases, which sends on to the ordinary one for all else; OVERLAY
-one that holds the newest patched wheel and nothing else; BOTH is STOCK with the patched wheels.
-`wheels` is a folder of patched wheels, the newest release in both scopes; `everything` one with
-those, the stock ones and all that they need. Patched is the scope lock where no other is named.
-Where no index is named, it is STOCK. GIT is a repository of this project.
+- STOCK is an index of published releases. For all else it forwards to the ordinary index. Where a
+  row names no index, it is STOCK.
+- OVERLAY is an index that has the newest patched wheel and nothing else.
+- BOTH is STOCK with the patched wheels added.
+- `wheels` is a folder of patched wheels, the newest release in both scopes.
+- `everything` is a folder of the patched wheels, the stock ones, and all that they need.
+- GIT is a repository of this project.
 """
 _NAMES = {"pip": "pip", "uv": "uv", "poetry": "Poetry", "pdm": "PDM"}
 

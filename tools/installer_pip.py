@@ -99,8 +99,8 @@ PIP_CASES = [
         fails=True,
         versions=("23.0.1", "23.2.1"),
         files={"constraints.txt": f"livekit-agents=={PATCHED}"},
-        note="these hand it to the build, which needs stock; give it with `-c`, or without the "
-        "local version",
+        note="these apply it to the build, too, which needs stock; give it with `-c`, or "
+        "without the local version",
     ),
     pip(
         "extras from the tree",
@@ -175,7 +175,7 @@ PIP_CASES = [
         "back to stock",
         f"pip install ./livekit-agents\npip install livekit-agents=={NEWEST}",
         PATCHED,
-        note="what is installed satisfies it; force it as in the next row",
+        note="the installed wheel satisfies it; force it as in the next row",
     ),
     pip(
         "back to stock, forced",
@@ -195,7 +195,7 @@ PIP_CASES = [
         f"pip install ./livekit-agents --config-settings upstream={OLDER}\n"
         "pip install -U livekit-agents",
         NEWEST,
-        note="silently: `ctxlock audit` in CI notices",
+        note="without a word; `ctxlock audit` in CI notices it",
     ),
     pip(
         "CI after such an upgrade",

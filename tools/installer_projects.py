@@ -122,7 +122,7 @@ PROJECT_CASES = [
         "uv sync",
         NEWEST,
         files=project(TREE, f"livekit-plugins-openai=={NEWEST}"),
-        note="a source is for what the project itself names; name `livekit-agents` too",
+        note="a source applies only to what the project itself names; name `livekit-agents` too",
     ),
     uv(
         "project: a plugin and livekit-agents",

@@ -92,8 +92,8 @@ UV_PIP_CASES = [
         f"uv pip install --index OVERLAY livekit-agents=={OLDER}",
         f"there is no version of livekit-agents=={OLDER}",
         fails=True,
-        note="uv asks the first index that has the name and no other: the overlay's hides all "
-        "other releases; ask all of them, as in the next row, or make it `explicit` in a project",
+        note="uv asks only the first index that has the name, so OVERLAY hides all "
+        "other releases; ask all indexes, as in the next row, or make it `explicit` in a project",
     ),
     uv(
         "the same, asking all",
@@ -137,7 +137,7 @@ UV_PIP_CASES = [
         "back to stock",
         f"uv pip install ./livekit-agents\nuv pip install livekit-agents=={NEWEST}",
         PATCHED,
-        note="what is installed satisfies it; reinstall it as in the next row",
+        note="the installed wheel satisfies it; reinstall it as in the next row",
     ),
     uv(
         "back to stock, forced",
@@ -155,7 +155,7 @@ UV_PIP_CASES = [
         "upgrade to a later stock release",
         f"uv pip install ./livekit-agents -C upstream={OLDER}\nuv pip install -U livekit-agents",
         NEWEST,
-        note="silently: `ctxlock audit` in CI notices",
+        note="without a word; `ctxlock audit` in CI notices it",
     ),
     uv(
         "git",

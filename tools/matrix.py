@@ -25,26 +25,27 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ctxlock.build import build_overlay
-from ctxlock.installer import Installer
+from ctxlock.environments.installer import Installer
 from ctxlock.release import NEWEST_VERIFIED
-from ctxlock.syntax import TARGET
-from ctxlock.upstream import read_installed
+from ctxlock.roles import Role
+from ctxlock.target import TARGET
+from ctxlock.wheels.overlay import build_overlay
+from ctxlock.wheels.upstream import read_installed
 
 ROOT = Path(__file__).resolve().parent.parent
 
 REGRESSIONS = {
-    "replacement": "races::test_neither_update_loses[text-turn-during-a-replacement]",
-    "session start": "races::test_neither_update_loses[replacement-during-a-session-start]",
-    "spoken message": "races::test_neither_update_loses[text-turn-during-a-spoken-message]",
-    "text turn": "races::test_neither_update_loses[text-turn-during-a-tool-output]",
-    "never-played cleanup": (
+    Role.REPLACEMENT: "races::test_neither_update_loses[text-turn-during-a-replacement]",
+    Role.SESSION_START: "races::test_neither_update_loses[replacement-during-a-session-start]",
+    Role.SPOKEN_MESSAGE: "races::test_neither_update_loses[text-turn-during-a-spoken-message]",
+    Role.TEXT_TURN: "races::test_neither_update_loses[text-turn-during-a-tool-output]",
+    Role.NEVER_PLAYED_CLEANUP: (
         "races::test_neither_update_loses[interrupted-tool-output-during-never-played-cleanup]"
     ),
-    "interrupted tool outputs": (
+    Role.INTERRUPTED_TOOL_OUTPUTS: (
         "races::test_neither_update_loses[interrupted-tool-output-during-a-text-turn]"
     ),
-    "tool outputs": "races::test_neither_update_loses[tool-output-during-a-replacement]",
+    Role.TOOL_OUTPUTS: "races::test_neither_update_loses[tool-output-during-a-replacement]",
 }
 """The regression that names a site: it must be among those that fail when the site is bare."""
 
@@ -78,7 +79,7 @@ def examine(tree: Path) -> Caught:
         raise RuntimeError(f"The regressions could not run:\n{ran.stdout}{ran.stderr}")
     failed = re.findall(r"^(?:FAILED|ERROR) tests/test_realtime_(\S+)\.py(\S+)", ran.stdout, re.M)
     explored = subprocess.run(
-        [sys.executable, "-m", "ctxlock.races.explore", "--clean"],
+        [sys.executable, "-m", "ctxlock.explorer", "--clean"],
         env=environment,
         capture_output=True,
         text=True,
@@ -108,10 +109,10 @@ def main() -> int:
             wheel.extractall(tree)
         file = tree / TARGET
         patched = file.read_text(encoding="utf-8")
-        for version in (Mutant("patched", "", patched), *mutants(patched, TARGET)):
+        for version in (Mutant("patched", None, patched), *mutants(patched, TARGET)):
             file.write_text(version.source, encoding="utf-8")
             caught = examine(tree)
-            naming = REGRESSIONS.get(version.role, "")
+            naming = "" if version.role is None else REGRESSIONS[version.role]
             if version.name == "patched":
                 right = not caught.regressions and not caught.violated
             else:

@@ -10,8 +10,9 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ctxlock.sites import Site, find_sites
-from ctxlock.syntax import CLASS, LOCK
+from ctxlock.analysis.sites import Site, find_sites
+from ctxlock.roles import Role
+from ctxlock.target import CLASS, LOCK
 
 __all__ = ["Mutant", "mutants"]
 
@@ -25,13 +26,13 @@ class Mutant:
 
     Attributes:
         name: What is wrong with it.
-        role: The role of the site left bare; empty if it is another kind of mistake.
+        role: The role of the site left bare; None if it is another kind of mistake.
         source: Its text.
         explored: Whether the explorer has the operations that tell it from the right one.
     """
 
     name: str
-    role: str
+    role: Role | None
     source: str
     explored: bool = True
 
@@ -51,14 +52,14 @@ def mutants(source: str, filename: str) -> Iterator[Mutant]:
         name = f"{site.role} left bare"
         yield Mutant(name, site.role, _rewritten(source, [site], lambda lock: lock.body))
     for name, rewrite in _WRONG_FIXES.items():
-        yield Mutant(name, "", _rewritten(source, sites, rewrite))
-    yield Mutant("one lock per site", "", _one_lock_each(source, sites))
+        yield Mutant(name, None, _rewritten(source, sites, rewrite))
+    yield Mutant("one lock per site", None, _one_lock_each(source, sites))
     for site in sites:
-        if site.role == "never-played cleanup":
+        if site.role is Role.NEVER_PLAYED_CLEANUP:
             # the context is copied nowhere, so that the wrong fixes above leave it as it is
             stale = _rewritten(source, [site], _copied_before)
             name = "never-played cleanup copied before the lock"
-            yield Mutant(name, "", stale, explored=False)  # it takes an item of the server's
+            yield Mutant(name, None, stale, explored=False)  # it takes an item of the server's
 
 
 def _rewritten(source: str, sites: list[Site], rewrite: Rewrite) -> str:

@@ -22,14 +22,14 @@ from release_table import PAGE, TABLE, Release, SiteStates, dump, load, render
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from ctxlock.analysis.sites import Site, find_sites
+from ctxlock.analysis.without_calls import parts_of
+from ctxlock.environments.installer import Installer
 from ctxlock.errors import CtxlockError, NotUnderstood
-from ctxlock.installer import Installer
-from ctxlock.patch import Patched, patch_source
+from ctxlock.patching.patch import Patched, patch_source
 from ctxlock.release import Scope, parse
-from ctxlock.sites import Site, find_sites
-from ctxlock.syntax import ADDED, TARGET
-from ctxlock.unroute import parts_of
-from ctxlock.upstream import read_installed
+from ctxlock.target import ADDED, TARGET
+from ctxlock.wheels.upstream import read_installed
 
 __all__ = ["examine", "fetch", "main"]
 

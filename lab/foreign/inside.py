@@ -28,7 +28,7 @@ def arguments(module: str, description: str | None) -> argparse.ArgumentParser:
 def enter(given: argparse.Namespace) -> None:
     """Takes hold of the clock, and then makes sure that livekit.agents is what was meant."""
     sys.path.append(str(_CTXLOCK))  # the environments of the lab have it not
-    import ctxlock.races.clock  # noqa: F401 - before livekit.agents, which takes time.time
+    import ctxlock.explorer.clock  # noqa: F401 - before livekit.agents, which takes time.time
 
     warnings.simplefilter("ignore")
     logging.getLogger("livekit").propagate = True

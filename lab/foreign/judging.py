@@ -2,11 +2,13 @@
 
 What is judged are three kinds of facts, each by itself: the ``calls`` that reach the provider's
 session, with their arguments and times; the ``manner`` of these, which is objects, tasks and steps
-of the loop; and the ``outcome``, which is all else. Equality is asked for.
+of the loop; and the ``outcome``, which is all else. Equality is asked for, or, from the first step
+in which the provider refuses something, that the outcome is no worse.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from lab.compare import differing
 from lab.environments import Laboratory
-from lab.trace import Trace
+from lab.trace import REFUSED, Trace
 
 __all__ = [
     "KINDS",
@@ -35,7 +37,7 @@ __all__ = [
 KINDS = {
     "calls": ("calls",),
     "manner": ("manner",),
-    "outcome": ("agent", "model", "history", "events", "raised", "logged", "left"),
+    "outcome": ("agent", "model", "history", "events", "speeches", "raised", "logged", "left"),
 }
 """The kinds of facts, and the aspects of a step that belong to each."""
 
@@ -61,26 +63,76 @@ class Verdict:
     wobbles: bool = False
 
 
-def judge(stock: Sequence[Step], again: Sequence[Step], other: Sequence[Step]) -> Verdict:
-    """Compares a side with stock, if stock does the same twice."""
-    wobble = _compare(stock, again)
+def judge(
+    stock: Sequence[Step],
+    again: Sequence[Step],
+    other: Sequence[Step],
+    *,
+    no_worse: bool = False,
+) -> Verdict:
+    """Compares a side with stock, if stock does the same twice.
+
+    Args:
+        stock: What was recorded on stock.
+        again: The same, once more.
+        other: What was recorded on the side.
+        no_worse: Whether the outcome need only be no worse once the provider has refused something.
+    """
+    wobble = _compare(stock, again, len(stock))
     if wobble.first is not None:
         return Verdict(wobble.differing, wobble.steps, wobble.first, wobbles=True)
-    return _compare(stock, other)
+    return _compare(stock, other, _refused(stock) if no_worse else len(stock))
 
 
-def _compare(stock: Sequence[Step], other: Sequence[Step]) -> Verdict:
+def _refused(steps: Sequence[Step]) -> int:
+    """The number of the first step in which something is refused."""
+    found = (n for n, step in enumerate(steps) if any(REFUSED in line for line in step["calls"]))
+    return next(found, len(steps))
+
+
+def _compare(stock: Sequence[Step], other: Sequence[Step], refused: int) -> Verdict:
     lines: dict[str, tuple[str, ...]] = {}
     steps = dict.fromkeys(KINDS, 0)
     first = None
     for number in range(max(len(stock), len(other))):
         for kind in KINDS:
-            found = differing(_trace(stock, number, kind), _trace(other, number, kind))
+            if refused <= number < min(len(stock), len(other)):
+                found = _worse(stock[number], other[number]) if kind == "outcome" else ()
+            else:
+                found = differing(_trace(stock, number, kind), _trace(other, number, kind))
             if found:
                 first = number if first is None else first
                 steps[kind] += 1
                 lines.setdefault(kind, (f"step {number}, {_name(stock, other, number)}", *found))
     return Verdict(lines, steps, first)
+
+
+def _worse(stock: Step, other: Step) -> tuple[str, ...]:
+    """What is worse than on stock: `-` lost, `~` moved or late, `+` doubled, or fails besides."""
+    found = []
+    for aspect in ("agent", "model", "history", "speeches", "events"):
+        timed = aspect == "events"
+        wanted, has = _timed(stock[aspect], timed), _timed(other[aspect], timed)
+        rest = iter(has)
+        for at, line in wanted:
+            if not any(line == own and when <= at for when, own in rest):
+                lost = all(line != own for _, own in has)
+                found.append(f"{aspect}: {'-' if lost else '~'} {line}")
+                break
+        most, count = Counter(line for _, line in wanted), Counter(line for _, line in has)
+        found += [f"{aspect}: + {line}" for line in count if count[line] > max(1, most[line])]
+    for aspect in ("raised", "logged", "left"):
+        more = Counter[str](other[aspect]) - Counter[str](stock[aspect])
+        found += [f"{aspect}: + {line}" for line in more]
+    return tuple(found)
+
+
+def _timed(lines: Sequence[str], timed: bool) -> list[tuple[float, str]]:
+    """Each line with its time, if it begins with one."""
+    if not timed:
+        return [(0.0, line) for line in lines]
+    parts = [line.partition("s ") for line in lines]
+    return [(float(at), line) for at, _, line in parts]
 
 
 def _trace(steps: Sequence[Step], number: int, kind: str) -> Trace:

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Generator
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ctxlock.races.clock import VirtualLoop
+from ctxlock.explorer.clock import VirtualLoop
 
 __all__ = ["CountingLoop"]
 

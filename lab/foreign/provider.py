@@ -307,14 +307,14 @@ class RecordingSession(llm.RealtimeSession[Any]):
     # -- upstream's interface
 
     def on(self, event: Any, callback: Any = None) -> Any:
-        """Registers a listener; what listens to reconnections asks nothing of the provider."""
-        if event != "session_reconnected":
+        """Registers a listener; one besides the activity asks nothing of the provider."""
+        if _is_of_an_activity(callback):
             self.recorder.read(self.name, f"on {event}")
         return super().on(event, callback)
 
     def off(self, event: Any, callback: Any) -> None:
         """Takes a listener away."""
-        if event != "session_reconnected":
+        if _is_of_an_activity(callback):
             self.recorder.read(self.name, f"off {event}")
         super().off(event, callback)
 
@@ -489,3 +489,7 @@ class Response:
 def _named(options: dict[str, Any]) -> str:
     shown: Iterable[tuple[str, Any]] = sorted(options.items())
     return ", ".join(f"{name}={value!r}" for name, value in shown if utils.is_given(value))
+
+
+def _is_of_an_activity(callback: Any) -> bool:
+    return type(getattr(callback, "__self__", None)).__name__ == "AgentActivity"

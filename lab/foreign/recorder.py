@@ -19,7 +19,10 @@ from .loop import CountingLoop
 
 __all__ = ["ASPECTS", "Recorder", "Step"]
 
-ASPECTS = ("calls", "manner", "agent", "model", "history", "events", "raised", "logged", "left")
+ASPECTS = (
+    *("calls", "manner", "agent", "model", "history"),
+    *("events", "speeches", "raised", "logged", "left"),
+)
 
 Step = dict[str, Any]
 """The name of a step, and under each of `ASPECTS` the lines recorded."""

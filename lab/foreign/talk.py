@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakSet
 
-from ctxlock.races.clock import virtual_clock
+from ctxlock.explorer.clock import virtual_clock
 from livekit.agents import Agent, AgentSession, llm
 from livekit.agents.voice import io
 
@@ -302,9 +302,10 @@ class Talk:
         activity = self.session._activity if self.session else None
         if activity is not None:
             self._activities.add(activity)
-        agent = self.session.current_agent if activity is not None else None
-        if agent is not None:
-            recorder.note("agent", f"{agent.id} has the floor")
+        current = self.session.current_agent if activity is not None else None
+        for agent in self.agents:
+            floor = " has the floor" if agent is current else ""
+            recorder.note("agent", f"{agent.id}{floor}")
             for item in agent._chat_ctx.items:
                 recorder.note("agent", recorder.item(item))
         for session in [session for model in self.models for session in model.sessions]:
@@ -316,6 +317,9 @@ class Talk:
                 recorder.note("history", recorder.item(item))
         handles = {id(handle): handle for handle in self._handles}
         for handle in handles.values():
+            items = ", ".join(recorder.text(item.id) for item in handle.chat_items)
+            cut = ", interrupted" if handle.interrupted else ""
+            recorder.note("speeches", f"[{items}]{cut}")
             if not handle.done():
                 recorder.note("raised", "a speech has not ended")
             elif (error := handle.exception()) is not None:

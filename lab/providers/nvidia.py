@@ -8,7 +8,6 @@ stays with the client.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any
 
 from ..far_end import Setting
@@ -26,18 +25,6 @@ _RATE = 24000
 _FRAME = 0.08
 
 
-class _Once(logging.Filter):
-    """Leaves out what asyncio says of a reply that was refused, when the reply's task is collected.
-
-    It was logged when it was refused. When its task is collected is up to the interpreter, and may
-    be in a later step.
-    """
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record stays."""
-        return not (record.exc_info and isinstance(record.exc_info[1], NotImplementedError))
-
-
 class Provider(WebSocketFarEnd):
     """A talk."""
 
@@ -49,17 +36,6 @@ class Provider(WebSocketFarEnd):
     def __init__(self, recorder: Recorder, setting: Setting | None = None) -> None:
         super().__init__(recorder, setting)
         self._speech: asyncio.Task[Any] | None = None
-        self._once = _Once()
-
-    async def open(self) -> None:
-        """Begins to listen, and to leave out what is logged twice."""
-        logging.getLogger("asyncio").addFilter(self._once)
-        await super().open()
-
-    async def close(self) -> None:
-        """Ends both."""
-        await super().close()
-        logging.getLogger("asyncio").removeFilter(self._once)
 
     def model(self) -> llm.RealtimeModel:
         """A model that connects to here."""

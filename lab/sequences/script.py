@@ -11,6 +11,8 @@ from lab.foreign.provider import RecordingModel, RecordingSession
 from lab.foreign.recorder import Recorder, Step
 from lab.foreign.talk import Restless, Talk
 from lab.foreign.variants import Immutable, TellsItsOwn, TellsNothing
+from lab.trace import REFUSED
+from livekit.agents import llm
 
 from .actions import ACTIONS, WEIGHTS, Play
 
@@ -49,6 +51,7 @@ class Script:
         capabilities: How the model differs from the usual one.
         kind: The class of its sessions.
         latency: How many seconds an update takes.
+        refuses: Whether the provider refuses every third update.
     """
 
     seed: int
@@ -56,6 +59,7 @@ class Script:
     capabilities: dict[str, bool]
     kind: type[RecordingSession]
     latency: float
+    refuses: bool
 
     @classmethod
     def of(cls, seed: int, length: int = LENGTH) -> Script:
@@ -64,14 +68,43 @@ class Script:
         capabilities, kind = random.choice(_CAPABILITIES), random.choice(_KINDS)
         latency = random.choice([0.1, 0.1, 1.0])
         actions = random.choices([*WEIGHTS], [*WEIGHTS.values()], k=LENGTH)
-        return cls(seed, tuple(actions[:length]), capabilities, kind, latency)
+        refuses = random.random() < 0.25
+        return cls(seed, tuple(actions[:length]), capabilities, kind, latency, refuses)
+
+
+class _Refusing(RecordingSession):
+    """Refuses every third update; the same, asked for once more, it takes, and does not count."""
+
+    def __init__(self, model: RecordingModel) -> None:
+        super().__init__(model)
+        self._asked: list[str] = []
+        self._refused: list[list[str]] = []
+        self._count = 0
+
+    async def take(self, chat_ctx: llm.ChatContext) -> None:
+        """Looks at what is asked for."""
+        self._asked = [item.id for item in self.wanted(chat_ctx)]
+        await super().take(chat_ctx)
+
+    async def acknowledge(self) -> None:
+        """Refuses, and not at once."""
+        asked = self._asked
+        await super().acknowledge()
+        if asked in self._refused:
+            return
+        self._count += 1
+        if self._count % 3 == 0:
+            self._refused.append(asked)
+            self.recorder.note("calls", f"{self.recorder.at()} {self.name} {REFUSED}")
+            raise llm.RealtimeError("the update was refused")
 
 
 def play(script: Script, recorder: Recorder) -> list[Step]:
     """Goes through a script, idle between its actions."""
 
     def make_model(name: str) -> RecordingModel:
-        kind: Any = type(script.kind.__name__, (script.kind,), {"latency": script.latency})
+        bases = (_Refusing, script.kind) if script.refuses else (script.kind,)
+        kind: Any = type(script.kind.__name__, bases, {"latency": script.latency})
         return RecordingModel(recorder, kind, name=name, **script.capabilities)
 
     audio = script.capabilities.get("audio_output", False)

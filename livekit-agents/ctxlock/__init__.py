@@ -2,5 +2,5 @@
 
 __all__ = ["PATCH_NUMBER"]
 
-PATCH_NUMBER = 2
+PATCH_NUMBER = 3
 """The ``n`` of ``+ctxlock.<n>.lock`` and ``.full``, the local versions; raised with each change."""

@@ -6,15 +6,16 @@ user has configured, and :func:`build_wheel` patches what it finds installed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, ParamSpec, TypeVar
 
-from .build import build_overlay, metadata_files
 from .errors import CtxlockError
 from .release import choose_release, choose_scope, overlay_version, overlay_versions
-from .sdist import write_sdist
-from .upstream import NAME, Upstream, read_installed
+from .wheels.overlay import build_overlay, metadata_files
+from .wheels.sdist import write_sdist
+from .wheels.upstream import NAME, Upstream, read_installed
 
 __all__ = [
     "build_editable",
@@ -27,12 +28,32 @@ __all__ = [
 ]
 
 Settings = Mapping[str, object] | None
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
 
 TREE = Path(__file__).resolve().parent.parent
 
 
+def _hook(function: Callable[Given, Made]) -> Callable[Given, Made]:
+    """Ends the process in the sentence of a `CtxlockError`, which else stands below a traceback.
+
+    Frontends run a hook in a process of its own, and show what that printed if it failed.
+    """
+
+    @wraps(function)
+    def run(*args: Given.args, **kwargs: Given.kwargs) -> Made:
+        try:
+            return function(*args, **kwargs)
+        except CtxlockError as e:
+            raise SystemExit(f"ctxlock: {e}") from e
+
+    return run
+
+
+@_hook
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     """Asks for the stock release, and not for an overlay wheel that satisfies it as well."""
+    choose_scope(config_settings, TREE)  # a wrong one is refused before anything is fetched
     release = choose_release(config_settings, TREE)
     # pip from 23.0.1 on and uv know `===`, which refuses any label; but Poetry 2.5.1 gives up on it
     # ("invalid version constraint"). It reads no `!=` of a label either; then nothing is built.
@@ -40,11 +61,13 @@ def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
     return [f"{NAME}{','.join([f'=={release}', *overlays])}"]
 
 
+@_hook
 def prepare_metadata_for_build_wheel(
     metadata_directory: str, config_settings: Settings = None
 ) -> str:
     """Writes the wheel's dist-info folder and returns its name."""
-    name, files = metadata_files(_upstream(config_settings), choose_scope(config_settings, TREE))
+    scope = choose_scope(config_settings, TREE)
+    name, files = metadata_files(_upstream(config_settings), scope)
     for path, content in files.items():
         file = Path(metadata_directory, name, path)
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -52,6 +75,7 @@ def prepare_metadata_for_build_wheel(
     return name
 
 
+@_hook
 def build_wheel(
     wheel_directory: str,
     config_settings: Settings = None,
@@ -67,6 +91,7 @@ def get_requires_for_build_sdist(config_settings: Settings = None) -> list[str]:
     return []
 
 
+@_hook
 def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
     """Writes the source distribution and returns its file name."""
     version = overlay_version(
@@ -75,6 +100,7 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
     return write_sdist(TREE, version, Path(sdist_directory)).name
 
 
+@_hook
 def get_requires_for_build_editable(config_settings: Settings = None) -> NoReturn:
     """Refuses: there is no source to edit."""
     raise CtxlockError(
@@ -83,6 +109,7 @@ def get_requires_for_build_editable(config_settings: Settings = None) -> NoRetur
     )
 
 
+@_hook
 def build_editable(
     wheel_directory: str,
     config_settings: Settings = None,
@@ -97,7 +124,7 @@ def _upstream(settings: Settings) -> Upstream:
     upstream = read_installed()
     if upstream.version != release:
         raise CtxlockError(
-            f"{NAME} {upstream.version} is installed where {release} is to be patched; build with "
+            f"{NAME} {upstream.version} is installed, but {release} is to be patched; build with "
             f"isolation, or install {NAME}=={release} first."
         )
     return upstream

@@ -14,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from . import PATCH_NUMBER
 from .errors import CtxlockError
+from .verified import NEWEST
 
 __all__ = [
     "DEFAULT_SCOPE",
@@ -34,7 +35,7 @@ __all__ = [
     "warn_if_unverified",
 ]
 
-NEWEST_VERIFIED = Version("1.8.9")
+NEWEST_VERIFIED = Version(NEWEST)
 """The newest release whose regressions this repository has run; the default."""
 
 OLDEST = Version("1.0.0")
@@ -46,7 +47,7 @@ SCOPE_SETTING = "scope"
 SCOPE_VARIABLE = "CTXLOCK_SCOPE"
 
 Scope = Literal["lock", "full"]
-"""`lock`: the lock alone. `full`: an experiment, a module more, for what the lock alone loses."""
+"""`lock`: the lock alone. `full`: a smarter lock, a module more, for what it loses."""
 
 DEFAULT_SCOPE: Scope = "lock"
 """The widest scope that does, where no updates overlap, what stock does with every provider."""
@@ -90,7 +91,7 @@ def choose_scope(settings: Mapping[str, object] | None, tree: Path) -> Scope:
         CtxlockError: The wish is no scope, or contradicts the source distribution.
     """
     wish = None
-    _refuse_near_misses(settings or {})
+    _check(settings or {})
     if SCOPE_SETTING in (settings or {}):
         wish = parse_scope((settings or {})[SCOPE_SETTING], f"The config setting {SCOPE_SETTING!r}")
     elif variable := os.environ.get(SCOPE_VARIABLE):
@@ -126,7 +127,7 @@ def warn_if_unverified(release: Version) -> None:
     if release > NEWEST_VERIFIED:
         print(
             f"ctxlock: livekit-agents {release} is later than {NEWEST_VERIFIED}, the newest "
-            "release that the regressions were run on; it is built since every check holds.",
+            "release that the regressions were run on; it is built because every check passed.",
             file=sys.stderr,
         )
 
@@ -159,7 +160,7 @@ def parse(text: object, source: str) -> Version:
         )
     if release < OLDEST:
         raise CtxlockError(
-            f"livekit-agents {release} is too old; {OLDEST} and later have the realtime sites."
+            f"livekit-agents {release} is too old; ctxlock patches {OLDEST} and later."
         )
     return release
 
@@ -196,7 +197,7 @@ def public(text: str) -> Version:
 
 
 def _wish(settings: Mapping[str, object]) -> tuple[Version | None, str]:
-    _refuse_near_misses(settings)
+    _check(settings)
     if SETTING in settings:
         source = f"The config setting {SETTING!r}"
         return parse(settings[SETTING], source), source
@@ -205,12 +206,17 @@ def _wish(settings: Mapping[str, object]) -> tuple[Version | None, str]:
     return None, ""
 
 
-def _refuse_near_misses(settings: Mapping[str, object]) -> None:
-    for key in settings:
+def _check(settings: Mapping[str, object]) -> None:
+    """Refuses a key that is nearly a known one, and a known one that is given twice."""
+    for key, value in settings.items():
         # a slip would build something else than what was asked for
         known = [SETTING, SCOPE_SETTING]
         if key not in known and (meant := get_close_matches(key.lower(), known)):
             raise CtxlockError(f"The config setting {key!r} is unknown; did you mean {meant[0]!r}?")
+        if key in known and isinstance(value, list) and len(value) > 1:
+            raise CtxlockError(
+                f"The config setting {key!r} is given {len(value)} times; give it once."
+            )
 
 
 def _bound_version(pkg_info: Path) -> Version | None:

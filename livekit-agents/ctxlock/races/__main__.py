@@ -85,7 +85,7 @@ def plugin() -> Backend:
     from .releases import ENGINE_SINCE, Releases, installed
 
     if installed() not in Releases(ENGINE_SINCE):
-        raise Unavailable(f"{PLUGIN} is scripted from livekit-agents {ENGINE_SINCE} on")
+        raise Unavailable(f"{PLUGIN} can be raced from livekit-agents {ENGINE_SINCE} on")
     try:
         version(PLUGIN)
     except PackageNotFoundError:
@@ -109,9 +109,9 @@ def report(progress: bool, through_plugin: bool = False) -> dict[str, object]:
     """
     from importlib.metadata import version as version_of
 
+    from .instrumentation import watching_locks
     from .releases import installed
     from .scenarios import SCENARIOS
-    from .watching import watching_locks
 
     over = plugin() if through_plugin else None
     provider = f"{PLUGIN} {version_of(PLUGIN)}" if through_plugin else "scripted provider"
@@ -122,7 +122,7 @@ def report(progress: bool, through_plugin: bool = False) -> dict[str, object]:
             detail = f"Applies to {scenario.applies}."
             result: dict[str, object] = {"outcome": "not applicable", "detail": detail}
         elif over is not None and not scenario.through_plugin:
-            detail = "Its engine leaves no moment for this one."
+            detail = "This race cannot happen through this plugin."
             result = {"outcome": "not applicable", "detail": detail}
         else:
             with watching_locks():

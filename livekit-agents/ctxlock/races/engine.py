@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
 
 from livekit.agents import llm
@@ -18,6 +17,7 @@ from livekit.agents.llm.remote_chat_context import RemoteChatContext
 from livekit.agents.llm.utils import compute_chat_ctx_diff
 
 from .push import Create, Delete, Operation, Push
+from .push_queue import PushQueue
 from .server import Refused, ServerConversation
 
 __all__ = ["Engine", "conversation_items"]
@@ -65,19 +65,16 @@ class Engine:
 
     Attributes:
         server: What the model sees.
-        pushes: Every update that asked for something, in the order of their turns.
         new_push: Makes the update that nobody asked to hold.
     """
 
     def __init__(self, on_item_added: Callable[[str | None, llm.ChatItem], None]) -> None:
         self.server: ServerConversation[llm.ChatItem] = ServerConversation()
-        self.pushes: list[Push] = []
         self.new_push: Callable[[], Push] = lambda: Push(held=False)
         self._on_item_added = on_item_added
         self._mirror = RemoteChatContext()
         self._lock = asyncio.Lock()
-        self._held: deque[Push] = deque()
-        self._sent: list[Push] = []
+        self._queue = PushQueue(lambda: Push(held=True), self._hand_over)
 
     @property
     def lock(self) -> asyncio.Lock:
@@ -89,17 +86,18 @@ class Engine:
         """A copy of the mirror, as acknowledged so far."""
         return self._mirror.to_chat_ctx()
 
+    @property
+    def pushes(self) -> list[Push]:
+        """Every update that asked for something, in the order of their turns."""
+        return self._queue.pushes
+
     def hold(self) -> Push:
         """Returns the next update that will ask for something, to be released by the caller."""
-        push = Push(held=True)
-        self._held.append(push)
-        return push
+        return self._queue.hold()
 
     def release_all(self) -> None:
         """Releases whatever is held, sent already or not."""
-        for push in [*self._sent, *self._held]:
-            push.release()
-        self._held.clear()
+        self._queue.release_all()
 
     async def update(self, chat_ctx: llm.ChatContext) -> None:
         """Makes the conversation equal to ``chat_ctx`` as that is when its turn has come."""
@@ -107,10 +105,7 @@ class Engine:
             operations = self._difference(chat_ctx)
             if not operations:
                 return
-            push = self._held.popleft() if self._held else self.new_push()
-            self.pushes.append(push)
-            self._sent.append(push)
-            await push.send(operations, self._deliver)
+            await self._queue.send(self._queue.next_held() or self.new_push(), operations)
 
     def add(self, item: llm.ChatItem) -> None:
         """Has the server add an item of its own making."""
@@ -130,24 +125,20 @@ class Engine:
             for item in self.mirror.items
             if item.type != "message" or (item.content and item.role not in _SYSTEM)
         ]
-        waiting = [push for push in self._sent if not push.settled]
+        waiting = [push for push in self._queue.on_the_way if not push.settled]
         operations: list[Operation] = [
             Create(before.id if before else None, item)
             for before, item in zip([None, *known], known, strict=False)
         ]
         operations += [operation for push in waiting for operation in push.pending]
-        for push in self._sent:
-            push.pending.clear()
-        self._sent.clear()
+        self._queue.lose()
         self.server = ServerConversation()
         self._mirror = RemoteChatContext()
         if not operations:
             return None
-        again = self._held.popleft() if self._held else self.new_push()
+        again = self._queue.next_held() or self.new_push()
         held, again.held = again.held, True
-        self.pushes.append(again)
-        self._sent.append(again)
-        acknowledged = again.send(operations, self._deliver)
+        acknowledged = self._queue.send(again, operations)
         for push in waiting:
             acknowledged.add_done_callback(lambda _, push=push: push.confirm())  # type: ignore[misc]
         return None if held else again
@@ -178,15 +169,6 @@ class Engine:
             if filled[item_id]:
                 operations += [Delete(item_id), Create(after, by_id[item_id])]
         return operations
-
-    def _deliver(self, push: Push, count: int) -> None:
-        # the connection keeps the order: what was given up on arrives before what came after it
-        while self._sent and self._sent[0] is not push:
-            earlier = self._sent.pop(0)
-            self._hand_over(earlier, len(earlier.pending))
-        self._hand_over(push, count)
-        if not push.pending and push in self._sent:
-            self._sent.remove(push)
 
     def _hand_over(self, push: Push, count: int) -> None:
         for operation in push.pending[:count]:

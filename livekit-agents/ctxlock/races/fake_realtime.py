@@ -11,11 +11,11 @@ from typing import Any
 from livekit.agents import llm, utils
 
 from .engine import Engine
+from .instrumentation import watch_session
 from .push import Push
 from .response import Response, build
 from .server import ServerConversation
 from .trace import note
-from .watching import watch_session
 
 __all__ = ["FakeRealtimeModel", "FakeRealtimeSession"]
 

@@ -41,14 +41,6 @@ def update_chat_ctx(activity: Any, chat_ctx: llm.ChatContext) -> Coroutine[Any, 
     return update
 
 
-def lock_of(activity: Any) -> asyncio.Lock | None:
-    """The lock around an activity's updates: its own, or with the scope `full` its session's."""
-    context = getattr(activity, "_rt_context", None)
-    if context is None:
-        return getattr(activity, "_rt_chat_ctx_lock", None)
-    return None if context.shared is None else context.shared.lock
-
-
 class Harness:
     """A running session, with one method for each thing that can happen to it.
 
@@ -79,7 +71,7 @@ class Harness:
     @property
     def lock(self) -> asyncio.Lock | None:
         """The lock around the current activity's updates, where the release has one."""
-        return lock_of(self.activity)
+        return getattr(self.activity, "_rt_chat_ctx_lock", None)
 
     @property
     def local(self) -> llm.ChatContext:

@@ -55,7 +55,7 @@ class Push:
         self.entered = asyncio.Event()
         self.operations: Sequence[Operation] = ()
         self.pending: list[Operation] = []
-        self._deliver: Callable[[Push, int], None] | None = None
+        self._deliver: Callable[[int], None] | None = None
         self._acknowledged: asyncio.Future[None] | None = None
 
     @property
@@ -74,13 +74,13 @@ class Push:
         return self._acknowledged is not None and self._acknowledged.done()
 
     def send(
-        self, operations: Sequence[Operation], deliver: Callable[[Push, int], None]
+        self, operations: Sequence[Operation], deliver: Callable[[int], None]
     ) -> asyncio.Future[None]:
         """Puts the request on its way; the engine calls this when the push's turn has come.
 
         Args:
             operations: What the request asks for.
-            deliver: Hands so many of a push's pending operations to the server.
+            deliver: Hands so many of its pending operations to the server.
 
         Returns:
             What the client awaits.
@@ -102,7 +102,7 @@ class Push:
             return
         if self.held and (recorder := current()) is not None:
             recorder.let_go(self)
-        self._deliver(self, len(self.pending) if count is None else count)
+        self._deliver(len(self.pending) if count is None else count)
         if not self.pending:
             self._settle(None)
 

@@ -46,8 +46,8 @@ _scenarios: list[Scenario] = []
 
 
 def registered() -> list[Scenario]:
-    """The scenarios defined so far, by name."""
-    return sorted(_scenarios, key=lambda scenario: scenario.name)
+    """The scenarios defined so far, in the order of their definition."""
+    return list(_scenarios)
 
 
 def scenario(

@@ -53,6 +53,10 @@ class Recorder:
             self._events.append(event)
         return event
 
+    def is_of_this_task(self, event: dict[str, Any]) -> bool:
+        """Whether an event is a doing of the task that runs."""
+        return bool(event["_task"] == _task())
+
     def asked(self, by: str, wanted: Iterable[llm.ChatItem]) -> dict[str, Any]:
         """Notes that an activity asks for an update; it may have to wait for its turn."""
         ask = self.note("asked", by=by)

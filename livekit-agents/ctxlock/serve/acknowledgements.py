@@ -56,7 +56,7 @@ class Acknowledgements:
         elif self._patience.hold_tool_outputs and "function_call_output" in kinds:
             self._held.add(push)
             self._on_hold()
-            self._later(HOLD, push, f"{HOLD:g} s are over")
+            self._later(HOLD, push, f"{HOLD:g} s have passed")
             return
         if self._patience.delay:
             self._later(self._patience.delay, push, "")

@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..console import out
+from rich.console import Console
+
 from ..races.loopback.items import FunctionCall, Item, Message
 from ..races.loopback.wire import payload_of
 
@@ -30,6 +31,7 @@ class Report:
         self.connections = 0
         self.lost = 0
         self._as_json = as_json
+        self._console = Console()
 
     def tell(self, event: str, text: str, /, *, style: str = "", **data: Any) -> None:
         """Prints that something happened.
@@ -43,7 +45,7 @@ class Report:
         if self._as_json:
             print(json.dumps({"event": event, **data}), flush=True)
         else:
-            out.print(text, style=style, soft_wrap=True, highlight=False, markup=False)
+            self._console.print(text, style=style, soft_wrap=True, highlight=False, markup=False)
 
 
 class ConnectionReport:

@@ -42,11 +42,11 @@ async def run(lobby: Lobby, report: Report, host: str, port: int, *, interactive
         except OSError as e:
             raise CtxlockError(
                 f"The server cannot listen on {host}, port {port}: {e.strerror or e}. "
-                "Give a --port that is free, 0 for any, and a --host of this machine."
+                "Give a --port that is free (0 picks one), and a --host of this machine."
             ) from None
         line = f'openai.realtime.RealtimeModel(base_url="{url}", api_key="unused")'
-        text = f"Listening on {url}; the model for your agent is\n  {line}"
-        text += f"\nor, unchanged, with OPENAI_BASE_URL={url} and OPENAI_API_KEY=unused."
+        text = f"Listening on {url}. Give your agent this model:\n  {line}"
+        text += f"\nOr run it unchanged with OPENAI_BASE_URL={url} and OPENAI_API_KEY=unused."
         report.tell("listening", text, base_url=url, model=line)
         if interactive:
             _on_each_line(lambda: loop.call_soon_threadsafe(lobby.release, "you asked for it"))

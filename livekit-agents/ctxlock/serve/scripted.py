@@ -65,7 +65,7 @@ class ScriptedModel(Provider):
         except (AttributeError, KeyError, TypeError, ValueError) as e:
             problem = f"not understood: {type(e).__name__}: {e}"
             self.send(error_event(problem, "invalid_request", None))
-            self._report.tell("refused", f"refused an event, {problem}", style="yellow")
+            self._report.tell("refused", f"refused an event: {problem}", style="yellow")
 
     def take(self, push: WirePush) -> None:
         """Does what an update asks for, tells of it, and has it acknowledged when it is due."""
@@ -87,7 +87,9 @@ class ScriptedModel(Provider):
                 self._report.deleted(before, item, lost=lost)
         for operation in push.operations:
             if operation not in push.owed:
-                self._report.tell("refused", f"refused: {operation.item_id} does not fit")
+                self._report.tell(
+                    "refused", f"refused: {operation.item_id} does not fit the conversation"
+                )
         self._report.conversation(after)
 
     def _holds(self) -> None:
@@ -95,7 +97,7 @@ class ScriptedModel(Provider):
         self._report.tell("holding", f"{text}; Enter sends it, at most {HOLD:g} s", seconds=HOLD)
 
     def _releases(self, reason: str) -> None:
-        self._report.tell("released", f"acknowledges it, as {reason}", reason=reason)
+        self._report.tell("released", f"acknowledges it, because {reason}", reason=reason)
 
     # -- what is done when asked
 

@@ -11,7 +11,7 @@ import aiohttp
 from livekit.plugins.openai import realtime
 
 from .. import backend
-from ..watching import watch_session
+from ..instrumentation import watch_session
 from .far_end import FarEnd
 from .server import listening
 from .traffic import Traffic as Counters

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ..push import Delete, Operation, Push
+from ..push import Delete, Operation
+from ..push_queue import PushQueue
 from ..server import Refused, ServerConversation
 from .push import WirePush
 from .wire import CreateRequest, DeleteRequest, Event
@@ -38,7 +38,6 @@ class Updates:
 
     Attributes:
         server: What the model sees.
-        pushes: Every update, in the order received.
     """
 
     def __init__(
@@ -49,13 +48,11 @@ class Updates:
         pause: float = 0,
     ) -> None:
         self.server: ServerConversation[Any] = ServerConversation()
-        self.pushes: list[WirePush] = []
         self._send = send
         self._under_way = under_way
         self._take = take
         self._pause = pause
-        self._held: deque[WirePush] = deque()
-        self._sent: list[WirePush] = []
+        self._queue = PushQueue(lambda: WirePush(held=True), WirePush.hand_over)
         self._placed: dict[str, str | None] = {}
         self._gathered: list[Operation] = []
         self._gathering: asyncio.Task[None] | None = None
@@ -65,25 +62,25 @@ class Updates:
         """Whether an update is still being received."""
         return bool(self._gathered)
 
+    @property
+    def pushes(self) -> list[WirePush]:
+        """Every update, in the order received."""
+        return self._queue.pushes
+
     def hold(self) -> WirePush:
         """Returns the next update, to be released by the caller."""
-        push = WirePush(held=True)
-        self._held.append(push)
-        return push
+        return self._queue.hold()
 
     def release_all(self) -> None:
         """Releases whatever is held, received already or not."""
-        for push in [*self._sent, *self._held]:
-            push.release()
-        self._held.clear()
+        self._queue.release_all()
 
     def restart(self) -> None:
         """Begins with an empty conversation; what was held of the old one is gone with it."""
         self.server = ServerConversation()
-        for push in self._sent:
-            push.pending.clear()
+        for push in self._queue.on_the_way:
             push.owed.clear()
-        self._sent.clear()
+        self._queue.lose()
         self._gathered.clear()
 
     def receive(self, request: CreateRequest | DeleteRequest) -> None:
@@ -97,13 +94,11 @@ class Updates:
         if not self._gathered:
             return
         operations, self._gathered = self._gathered, []
-        asked = bool(self._held)
-        push = self._held.popleft() if asked else WirePush(held=self._take is not None)
+        asked_for = self._queue.next_held()
+        push = asked_for or WirePush(held=self._take is not None)
         push.answer_with(self._apply, self._acknowledge, self._refuse)
-        self.pushes.append(push)
-        self._sent.append(push)
-        push.send(operations, self._deliver)
-        if not asked and self._take is not None:
+        self._queue.send(push, operations)
+        if asked_for is None and self._take is not None:
             self._take(push)
 
     async def _gather(self) -> None:
@@ -113,16 +108,6 @@ class Updates:
             quiet = 0 if self._under_way() or len(self._gathered) != seen else quiet + 1
             seen = len(self._gathered)
         self.complete()
-
-    def _deliver(self, push: Push, count: int) -> None:
-        # the connection keeps the order: what was given up on arrives before what came after it
-        while self._sent and self._sent[0] is not push:
-            earlier = self._sent.pop(0)
-            earlier.hand_over(len(earlier.pending))
-        assert isinstance(push, WirePush)
-        push.hand_over(count)
-        if not push.pending and push in self._sent:
-            self._sent.remove(push)
 
     def _apply(self, operation: Operation) -> bool:
         try:

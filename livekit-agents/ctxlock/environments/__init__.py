@@ -1,0 +1,1 @@
+"""Interpreters and installers, and how the races are run with another interpreter."""

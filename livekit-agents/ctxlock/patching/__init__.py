@@ -1,0 +1,1 @@
+"""Rewrites an `agent_activity.py` with LibCST: text in, text out."""

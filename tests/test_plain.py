@@ -1,0 +1,86 @@
+"""A file of the scope `full`, read as the file of the scope `lock` that it was made of."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from activity import IMPORT, NAME, informed, locked
+from call_pairs import ADDED, ALONE
+
+from ctxlock.analysis.sites import find_sites
+from ctxlock.analysis.without_calls import calls_of, parts_of, plain_source, without_calls
+from ctxlock.errors import NotUnderstood
+
+GUARDED = locked(*(str(case.values[0]) for case in ADDED[:2]))
+TOLD = informed(*(str(case.values[1]) for case in ADDED[:2]))
+
+
+def calls(source: str) -> list[str]:
+    return [ast.unparse(call) for _, call in calls_of(ast.parse(source))]
+
+
+@pytest.mark.parametrize(("guarded", "told"), ADDED)
+def test_gives_back_what_there_was(guarded: str, told: str) -> None:
+    before, after = locked(guarded), informed(told)
+    assert plain_source(after.encode()) == before.encode()
+    assert ast.dump(without_calls(ast.parse(after))) == ast.dump(ast.parse(before))
+
+
+@pytest.mark.parametrize("method", ALONE)
+def test_takes_nothing_away(method: str) -> None:
+    assert plain_source(informed(method).encode()) == locked(method).encode()
+    assert not calls(informed(method))
+
+
+@pytest.mark.parametrize(("guarded", "told"), ADDED)
+def test_a_file_without_the_import_is_as_it_is(guarded: str, told: str) -> None:
+    source = informed(told).replace(IMPORT, "")
+    assert plain_source(source.encode()) == source.encode()
+    assert ast.dump(without_calls(ast.parse(source))) == ast.dump(ast.parse(source))
+    assert parts_of(source) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("typing(ctx, said)", "typing(ctx, ctx)", id="another item"),
+        pytest.param("typing(ctx, said)", "typing(ctx, said, 1)", id="more"),
+        pytest.param("typing(ctx, said)", "typing(ctx, await said)", id="what is run"),
+        pytest.param("typing(ctx, said)", "said(said)", id="another call"),
+        pytest.param("typing(ctx, said)", "typed(ctx, said)", id="no call of the lock's"),
+        pytest.param("self._rt_chat_ctx_lock.typing", "await self.typing", id="awaited"),
+        pytest.param(
+            "self._rt_chat_ctx_lock.typing", "x = self._rt_chat_ctx_lock.typing", id="used"
+        ),
+        pytest.param("add_message", "insert", id="behind something else"),
+        pytest.param(
+            "said = ctx.",
+            "self._rt_chat_ctx_lock.typing(ctx, said)\n            said = ctx.",
+            id="in front",
+        ),
+        pytest.param(
+            "typing(ctx, said)",
+            "typing(ctx, said)\n            self._rt_chat_ctx_lock.typing(ctx, said)",
+            id="twice",
+        ),
+        pytest.param("_realtime_reply_task", "_other", id="in another method"),
+        pytest.param("typing(ctx, said)", "typing(ctx, said); log()", id="in a line with more"),
+        pytest.param("typing(ctx, said)", "typing(ctx, said)  # so", id="with a comment"),
+        pytest.param("class AgentActivity", "class Other", id="in another class"),
+        pytest.param(
+            "replacing(self, given)", "replacing(other, given)", id="not of this activity"
+        ),
+        pytest.param("RealtimeContextLock(self)", "RealtimeContextLock(other)", id="another's"),
+        pytest.param(
+            "given = self._agent._chat_ctx\n", "other = self._agent._chat_ctx\n", id="past"
+        ),
+    ],
+)
+def test_what_has_another_shape_stays(old: str, new: str) -> None:
+    assert TOLD.count(old) == 1
+    wrong = TOLD.replace(old, new)
+    assert plain_source(wrong.encode()) != GUARDED.encode()
+    if "#" not in new:
+        with pytest.raises(NotUnderstood):
+            find_sites(wrong, NAME)
