@@ -32,10 +32,11 @@ CI = {
 """What runs without a name, in this order, and how many minutes each takes on two cores."""
 nox.options.sessions = ["plan", *CI]
 
-TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio")
+TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio", "pytest-xdist")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
-REPEAT = os.environ.get("CTXLOCK_REPEAT", "5")
-"""How often each regression is run: events decide them, so that a few times show what can vary."""
+DOCTOR = sorted(str(path) for path in Path("tests").glob("test_doctor_runs*.py"))
+REPEAT = os.environ.get("CTXLOCK_REPEAT", "2")
+"""How often each regression is run: events decide them, so that twice shows what can vary."""
 
 
 @nox.session
@@ -119,6 +120,7 @@ def minors(session: nox.Session, release: str) -> None:
     """
     python = stock_environment(session, release)
     regressions(session, python, release)
+    pytest(session, python, *DOCTOR)
     if release == NEWEST:
         return session.log("patched, it is what the whole suite runs on")
     patch(session, python, release)
@@ -394,7 +396,12 @@ def regressions(session: nox.Session, python: str, installed: str) -> None:
     code = "import importlib.metadata, livekit.agents.voice.agent_activity, livekit.plugins.openai"
     code += f"\nassert importlib.metadata.version('livekit-agents') == {installed!r}"
     session.run(python, "-c", code)
+    pytest(session, python, "--repeat", REPEAT, *REALTIME)
+
+
+def pytest(session: nox.Session, python: str, *given: str) -> None:
+    """This project's tests on the livekit-agents of another environment."""
     session.run(
-        *(python, "-m", "pytest", "-q", "--repeat", REPEAT, *REALTIME, *session.posargs),
+        *(python, "-m", "pytest", "-q", *given, *session.posargs),
         env={"PYTHONPATH": str(Path("livekit-agents").resolve())},
     )

@@ -46,7 +46,11 @@ RESENDS = "1.8.5"
 WATCHDOG = 60.0
 """A guard against hanging, nothing else: each test takes a fraction of a second."""
 
-PREFIXES = ("test_realtime_", "test_fake_realtime")
+REPEATED = ("test_realtime_", "test_fake_realtime")
+"""How the names of the files begin whose tests ``--repeat`` runs again."""
+
+STRICT = (*REPEATED, "test_doctor_runs")
+"""How the names of the files begin whose tests the event loop must not complain of."""
 
 VERSION = installed()
 
@@ -123,13 +127,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _is_realtime(module: ModuleType) -> bool:
-    return module.__name__.rpartition(".")[2].startswith(PREFIXES)
+def _is_one_of(module: ModuleType, prefixes: tuple[str, ...]) -> bool:
+    return module.__name__.rpartition(".")[2].startswith(prefixes)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     times = metafunc.config.getoption("--repeat")
-    if times > 1 and _is_realtime(metafunc.module):
+    if times > 1 and _is_one_of(metafunc.module, REPEATED):
         metafunc.fixturenames.append("repetition")
         metafunc.parametrize("repetition", range(1, times + 1), ids="run{}".format)
 
@@ -138,7 +142,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if (
             isinstance(item, pytest.Function)
-            and _is_realtime(item.module)
+            and _is_one_of(item.module, STRICT)
             and inspect.iscoroutinefunction(item.obj)
         ):
             item.obj = _strict(item.obj)

@@ -165,7 +165,7 @@ def what_catches(mutant: Mutant, tree: Path, limit: float | None = None) -> str:
         for path in (ROOT / "tests").glob("test_realtime_*.py")
         if "engine" not in path.name and "siblings" not in path.name
     )
-    pytest = ("pytest", "-x", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider")
+    pytest = ("pytest", "-x", "-q", "--tb=no", "-rfE", "-n", "0", "-p", "no:cacheprovider")
     ran = _run(tree, limit, *pytest, "-k", "not websocket", *(f"tests/{name}" for name in files))
     if ran is None:
         return "the tests hang"
