@@ -2,296 +2,148 @@
 
 from __future__ import annotations
 
-import pytest
+from activity import pair
 
-ADDED = [
-    pytest.param(
-        """\
+_ADDED = {
+    "replacement": """\
         async def update_chat_ctx(self, given):
             given = given.copy()
 
             # theirs
+        +   self._rt_chat_ctx_lock.replacing(self, given)
             self._agent._chat_ctx = given
             if self._rt_session is not None:
                 async with self._rt_chat_ctx_lock:
                     if self._rt_session is not None:
+        +               given = self._agent._chat_ctx
                         await self._rt_session.update_chat_ctx(given)
-        """,
-        """\
-        async def update_chat_ctx(self, given):
-            given = given.copy()
-
-            # theirs
-            self._rt_chat_ctx_lock.replacing(self, given)
-            self._agent._chat_ctx = given
-            if self._rt_session is not None:
-                async with self._rt_chat_ctx_lock:
-                    if self._rt_session is not None:
-                        given = self._agent._chat_ctx
-                        await self._rt_session.update_chat_ctx(given)
-        """,
-        id="replacement",
-    ),
-    pytest.param(
-        """\
+    """,
+    "text turn": """\
         async def _realtime_reply_task(self, text):
             async with self._rt_chat_ctx_lock:
                 ctx = self._rt_session.chat_ctx.copy()
                 said = ctx.add_message(role="user", content=text)  # the turn
+        +       self._rt_chat_ctx_lock.typing(ctx, said)
                 await self._rt_session.update_chat_ctx(ctx)
-        """,
-        """\
-        async def _realtime_reply_task(self, text):
-            async with self._rt_chat_ctx_lock:
-                ctx = self._rt_session.chat_ctx.copy()
-                said = ctx.add_message(role="user", content=text)  # the turn
-                self._rt_chat_ctx_lock.typing(ctx, said)
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="text turn",
-    ),
-    pytest.param(
-        """\
+    """,
+    "tool outputs": """\
         async def _realtime_generation_task(self, outputs):
             try:
                 async with self._rt_chat_ctx_lock:
                     ctx = self._rt_session.chat_ctx.copy()
                     ctx.items.extend(outputs)
+        +           self._rt_chat_ctx_lock.place(ctx, *outputs)
                     await self._rt_session.update_chat_ctx(ctx)
             except Refused:
                 pass
-        """,
-        """\
-        async def _realtime_generation_task(self, outputs):
-            try:
-                async with self._rt_chat_ctx_lock:
-                    ctx = self._rt_session.chat_ctx.copy()
-                    ctx.items.extend(outputs)
-                    self._rt_chat_ctx_lock.place(ctx, *outputs)
-                    await self._rt_session.update_chat_ctx(ctx)
-            except Refused:
-                pass
-        """,
-        id="tool outputs",
-    ),
-    *(
-        pytest.param(
-            f"""\
-            async def _realtime_generation_task_impl(self, ran):
-                for done in ran:
-                    self._agent._chat_ctx.{record}(done.fnc_call)
-                    self._agent._chat_ctx.{record}(done.fnc_call_out)
-                    self.show(done)
-            """,
-            f"""\
-            async def _realtime_generation_task_impl(self, ran):
-                for done in ran:
-                    self._agent._chat_ctx.{record}(done.fnc_call)
-                    self._agent._chat_ctx.{record}(done.fnc_call_out)
-                    self._rt_chat_ctx_lock.pending(done.fnc_call_out)
-                    self.show(done)
-            """,
-            id=f"output recorded by {record}",
-        )
+    """,
+    **{
+        f"output recorded by {record}": f"""\
+        async def _realtime_generation_task_impl(self, ran):
+            for done in ran:
+                self._agent._chat_ctx.{record}(done.fnc_call)
+                self._agent._chat_ctx.{record}(done.fnc_call_out)
+        +       self._rt_chat_ctx_lock.pending(done.fnc_call_out)
+                self.show(done)
+        """
         for record in ("_upsert_item", "insert", "items.append")
-    ),
-    pytest.param(
-        """\
+    },
+    "outputs of an interrupted generation": """\
         async def _realtime_generation_task_impl(self, interrupted_fnc_outputs):
             self._agent._chat_ctx.insert(interrupted_fnc_outputs)
-        """,
-        """\
-        async def _realtime_generation_task_impl(self, interrupted_fnc_outputs):
-            self._agent._chat_ctx.insert(interrupted_fnc_outputs)
-            self._rt_chat_ctx_lock.pending(*interrupted_fnc_outputs)
-        """,
-        id="outputs of an interrupted generation",
-    ),
-    pytest.param(
-        """\
+        +   self._rt_chat_ctx_lock.pending(*interrupted_fnc_outputs)
+    """,
+    "replies": """\
         async def _realtime_generation_task_impl(self, msg, chat_msg):
             self._agent._chat_ctx._upsert_item(msg)
+        +   self._rt_chat_ctx_lock.said(msg)
             if msg:
                 self._agent._chat_ctx.items.append(chat_msg)
-        """,
-        """\
-        async def _realtime_generation_task_impl(self, msg, chat_msg):
-            self._agent._chat_ctx._upsert_item(msg)
-            self._rt_chat_ctx_lock.said(msg)
-            if msg:
-                self._agent._chat_ctx.items.append(chat_msg)
-                self._rt_chat_ctx_lock.said(chat_msg)
-        """,
-        id="replies",
-    ),
-    pytest.param(
-        """\
+        +       self._rt_chat_ctx_lock.said(chat_msg)
+    """,
+    "transcript": """\
         def _on_input_audio_transcription_completed(self, ev):
             msg = make(ev)
             self._agent._chat_ctx._upsert_item(msg)
-        """,
-        """\
-        def _on_input_audio_transcription_completed(self, ev):
-            msg = make(ev)
-            self._agent._chat_ctx._upsert_item(msg)
-            self._rt_chat_ctx_lock.said(msg)
-        """,
-        id="transcript",
-    ),
-    pytest.param(
-        """\
+        +   self._rt_chat_ctx_lock.said(msg)
+    """,
+    "message that was never played": """\
         async def _realtime_generation_task_impl(self, heard):
             any_skipped = False
             for part in heard:
                 if part.skipped:
                     any_skipped = True
+        +           self._rt_chat_ctx_lock.unheard(part.msg.message_id)
                     continue
-        """,
-        """\
-        async def _realtime_generation_task_impl(self, heard):
-            any_skipped = False
-            for part in heard:
-                if part.skipped:
-                    any_skipped = True
-                    self._rt_chat_ctx_lock.unheard(part.msg.message_id)
-                    continue
-        """,
-        id="message that was never played",
-    ),
-    pytest.param(
-        """\
+    """,
+    "spoken message": """\
         async def _tts_task_impl(self, speech, spoken_msg):
             speech._mark_generation_done()
+        +   self._rt_chat_ctx_lock.pending(spoken_msg)
             async with self._rt_chat_ctx_lock:
                 ctx = self._rt_session.chat_ctx.copy()
                 ctx.insert(spoken_msg)
+        +       self._rt_chat_ctx_lock.place(ctx, spoken_msg)
                 await self._rt_session.update_chat_ctx(ctx)
-        """,
-        """\
-        async def _tts_task_impl(self, speech, spoken_msg):
-            speech._mark_generation_done()
-            self._rt_chat_ctx_lock.pending(spoken_msg)
-            async with self._rt_chat_ctx_lock:
-                ctx = self._rt_session.chat_ctx.copy()
-                ctx.insert(spoken_msg)
-                self._rt_chat_ctx_lock.place(ctx, spoken_msg)
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="spoken message",
-    ),
-    pytest.param(
-        """\
+    """,
+    "handoff": """\
         async def _detach_reusable_resources(self, successor: AgentActivity, more=None):
             kept = collect()
 
             # what goes along
+        +   self._rt_chat_ctx_lock.hand_over(successor, kept.rt_session)
             return kept
-        """,
-        """\
-        async def _detach_reusable_resources(self, successor: AgentActivity, more=None):
-            kept = collect()
-
-            # what goes along
-            self._rt_chat_ctx_lock.hand_over(successor, kept.rt_session)
-            return kept
-        """,
-        id="handoff",
-    ),
-    pytest.param(
-        """\
+    """,
+    "session that is handed over, or new": """\
         async def _start_session(self, kept):
             if kept:
                 self._rt_session = kept.rt_session
+        +       self._rt_chat_ctx_lock.attach(self, self._rt_session)
                 kept.rt_session = None
             else:
                 self._rt_session = self.llm.session(detect=True)
+        +       self._rt_chat_ctx_lock = RealtimeContextLock(self)
             listen()
-        """,
-        """\
-        async def _start_session(self, kept):
-            if kept:
-                self._rt_session = kept.rt_session
-                self._rt_chat_ctx_lock.attach(self, self._rt_session)
-                kept.rt_session = None
-            else:
-                self._rt_session = self.llm.session(detect=True)
-                self._rt_chat_ctx_lock = RealtimeContextLock(self)
-            listen()
-        """,
-        id="session that is handed over, or new",
-    ),
-    pytest.param(
-        """\
+    """,
+    "session until 1.1.7": """\
         async def start(self):
             self._rt_session = self.llm.session()
-        """,
-        """\
-        async def start(self):
-            self._rt_session = self.llm.session()
-            self._rt_chat_ctx_lock = RealtimeContextLock(self)
-        """,
-        id="session until 1.1.7",
-    ),
-    *(
-        pytest.param(
-            f"""\
-            async def {method}(self):
-                if self._rt_session is not None:
-                    await self._rt_session.aclose()
-                    # later
-                    tidy()
-            """,
-            f"""\
-            async def {method}(self):
-                if self._rt_session is not None:
-                    await self._rt_session.aclose()
-                    self._rt_chat_ctx_lock.close()
-                    # later
-                    tidy()
-            """,
-            id=f"close in {method}",
-        )
+        +   self._rt_chat_ctx_lock = RealtimeContextLock(self)
+    """,
+    **{
+        f"close in {method}": f"""\
+        async def {method}(self):
+            if self._rt_session is not None:
+                await self._rt_session.aclose()
+        +       self._rt_chat_ctx_lock.close()
+                # later
+                tidy()
+        """
         for method in ("aclose", "_close_session")
-    ),
-    pytest.param(
-        """\
+    },
+    "item of the provider's": """\
         def _on_remote_item_added(self, event):
+        +   if self._rt_chat_ctx_lock.tell(event):
+        +       return
             # theirs
             record(event)
-        """,
-        """\
-        def _on_remote_item_added(self, event):
-            if self._rt_chat_ctx_lock.tell(event):
-                return
-            # theirs
-            record(event)
-        """,
-        id="item of the provider's",
-    ),
-    pytest.param(
-        '''\
+    """,
+    "item of the provider's under a docstring": '''\
         def _on_remote_item_added(self, event):
             """Records it."""
+        +   if self._rt_chat_ctx_lock.tell(event):
+        +       return
 
             record(event)
-        ''',
-        '''\
-        def _on_remote_item_added(self, event):
-            """Records it."""
-            if self._rt_chat_ctx_lock.tell(event):
-                return
+    ''',
+}
 
-            record(event)
-        ''',
-        id="item of the provider's under a docstring",
-    ),
-]
+ADDED = {name: pair(method) for name, method in _ADDED.items()}
 """A guarded method, and the same with the calls."""
 
 
-ALONE = [
-    pytest.param(
-        """\
+ALONE = {
+    "method of another name": """\
         async def other(self, given):
             self._agent._chat_ctx = given
             self._agent._chat_ctx._upsert_item(msg)
@@ -299,11 +151,8 @@ ALONE = [
             said = ctx.add_message(text)
             await self._rt_session.aclose()
             return given
-        """,
-        id="method of another name",
-    ),
-    pytest.param(
-        """\
+    """,
+    "what a method defines": """\
         async def _realtime_generation_task_impl(self, ctx):
             def later():
                 self._agent._chat_ctx._upsert_item(msg)
@@ -312,19 +161,13 @@ ALONE = [
             class Inner:
                 def _on_remote_item_added(self, ev):
                     pass
-        """,
-        id="what a method defines",
-    ),
-    pytest.param(
-        """\
+    """,
+    "speech without a spoken_msg": """\
         async def _tts_task_impl(self, speech):
             msg = self._agent._chat_ctx.add_message(text)
             speech._mark_generation_done()
-        """,
-        id="speech without a spoken_msg",
-    ),
-    pytest.param(
-        """\
+    """,
+    "records of another shape": """\
         async def _realtime_generation_task_impl(self, reply):
             self._agent._chat_ctx._upsert_item(reply)
             self._agent._chat_ctx._upsert_item(reply.fnc_call)
@@ -335,46 +178,32 @@ ALONE = [
             self._agent._chat_ctx._upsert_item(*msg)
             self._agent._chat_ctx._upsert_item(item=msg)
             ctx.items.extend(reply.outputs)
-        """,
-        id="records of another shape",
-    ),
-    pytest.param(
-        """\
+    """,
+    "replacement of another shape": """\
         async def update_chat_ctx(self, given):
             self._agent._chat_ctx = given.copy()
             self._agent._chat_ctx = kept = given
             await self._rt_session.update_chat_ctx(given.copy())
             await self._rt_session.update_chat_ctx(chat_ctx=given)
-        """,
-        id="replacement of another shape",
-    ),
-    pytest.param(
-        """\
+    """,
+    "close in a line with more": """\
         async def aclose(self):
             done(); await self._rt_session.aclose()
             if self._rt_session: await self._rt_session.aclose()
             closing = self._rt_session.aclose()
-        """,
-        id="close in a line with more",
-    ),
-    pytest.param("def _on_remote_item_added(self, ev): record(ev)\n", id="method in one line"),
-    pytest.param(
-        """\
+    """,
+    "method in one line": "def _on_remote_item_added(self, ev): record(ev)\n",
+    "handoff of what has no name": """\
         async def _detach_reusable_resources(self, successor):
             if not successor:
                 return
             return collect(successor)
-        """,
-        id="handoff of what has no name",
-    ),
-    pytest.param(
-        """\
+    """,
+    "session of another shape": """\
         async def _start_session(self, kept):
             self._rt_session = None
             self._rt_session = kept[0].rt_session
             self._rt_session: Session = self.llm.session()
-        """,
-        id="session of another shape",
-    ),
-]
+    """,
+}
 """Guarded methods to which nothing is added."""

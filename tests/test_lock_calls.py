@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
-
 import pytest
 from activity import HEAD, LOCK, informed, locked, module
 from call_pairs import ADDED, ALONE
@@ -11,12 +9,12 @@ from call_pairs import ADDED, ALONE
 from ctxlock.patching.lock_calls import add_calls
 
 
-@pytest.mark.parametrize(("guarded", "told"), ADDED)
+@pytest.mark.parametrize(("guarded", "told"), ADDED.values(), ids=ADDED)
 def test_adds(guarded: str, told: str) -> None:
     assert add_calls(locked(guarded)) == informed(told)
 
 
-@pytest.mark.parametrize("method", ALONE)
+@pytest.mark.parametrize("method", ALONE.values(), ids=ALONE)
 def test_leaves_alone(method: str) -> None:
     assert add_calls(locked(method)) == informed(method)
 
@@ -56,7 +54,7 @@ def test_imports_the_lock(imports: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize(("unit", "newline"), [("  ", "\n"), ("\t", "\n"), ("    ", "\r\n")])
-@pytest.mark.parametrize(("guarded", "told"), ADDED)
+@pytest.mark.parametrize(("guarded", "told"), ADDED.values(), ids=ADDED)
 def test_follows_the_file(guarded: str, told: str, unit: str, newline: str) -> None:
     def written(source: str) -> str:
         return source.replace("    ", unit).replace("\n", newline)
@@ -65,7 +63,7 @@ def test_follows_the_file(guarded: str, told: str, unit: str, newline: str) -> N
 
 
 def test_leaves_other_classes_alone() -> None:
-    other = dedent(str(ADDED[0].values[0])).replace("\n", "\n    ").rstrip(" ")
+    other = ADDED["replacement"][0].replace("\n", "\n    ").rstrip(" ")
     more = (
         f"\n\nclass Other:\n    {other}\n\ndef start(self):\n    self._rt_session = x.session()\n"
     )

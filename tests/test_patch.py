@@ -11,19 +11,27 @@ from pathlib import Path
 
 import pytest
 from activity import (
+    CHECK,
     HEAD,
     HERE,
+    HOLD,
     LOCK,
     NAME,
     NOTICE,
     PUSH,
+    READ,
     REPLACING,
-    assert_names,
+    SEND,
+    block,
     fetch,
+    given,
     guarded,
     locked,
     module,
+    refuses,
+    taking,
 )
+from lock_pairs import UNCHECKED, UPSTREAMS, checked
 
 from ctxlock.analysis.sites import Site, find_sites
 from ctxlock.errors import NothingToGuard, NotUnderstood
@@ -33,119 +41,73 @@ from ctxlock.patching.patch import patch_source
 from ctxlock.release import Scope
 
 SCOPES: tuple[Scope, ...] = ("lock", "full")
-
-GUARDED_PUSH = """\
-async def sync(self, ctx):
-    async with self._rt_chat_ctx_lock:
-        await self._rt_session.update_chat_ctx(ctx)
-"""
+FINALLY = block("finally:", "done()")
 
 
 def test_hands_out_what_it_has_judged() -> None:
     patched = patch_source(module(PUSH).encode(), NAME, "lock")
-    assert patched.source.decode() == guarded(GUARDED_PUSH)
+    assert patched.source.decode() == guarded(UPSTREAMS)
     assert patched.sites == find_sites(patched.source, NAME)
     assert [site.state for site in patched.sites] == ["guarded"]
 
 
-def test_nothing_to_guard() -> None:
+@pytest.mark.parametrize("source", [locked(UPSTREAMS), guarded(UPSTREAMS)], ids=["theirs", "ours"])
+def test_nothing_to_guard(source: str) -> None:
     with pytest.raises(NothingToGuard, match="for the scope lock the stock release is enough"):
-        patch_source(locked(GUARDED_PUSH).encode(), NAME, "lock")
-
-
-def test_a_site_that_the_rewriter_passes_over_is_not_nothing() -> None:
-    source = locked(GUARDED_PUSH, PUSH.replace("(ctx)\n", "(ctx); done()  # <- here\n"))
-    with pytest.raises(NotUnderstood) as refused:
         patch_source(source.encode(), NAME, "lock")
-    assert_names(refused, source, "could not be guarded")
 
 
-def test_a_patched_file_has_nothing_left_to_guard() -> None:
-    with pytest.raises(NothingToGuard):
-        patch_source(patch_source(module(PUSH).encode(), NAME, "lock").source, NAME, "lock")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        pytest.param(f"{SEND}; done()", id="semicolon"),
+        pytest.param(f"if ctx: {SEND}", id="on the if's line"),
+        pytest.param(f"{READ}; {SEND}", id="span on one line"),
+    ],
+)
+@pytest.mark.parametrize(
+    "make",
+    [module, lambda method: locked(UPSTREAMS, method)],
+    ids=["alone", "beside a guarded one"],
+)
+def test_refuses_what_the_rewriter_passes_over(make: Callable[[str], str], statement: str) -> None:
+    source = make(given(f"{statement}  # <- here"))
+    with refuses(source, "could not be guarded"):
+        patch_source(source.encode(), NAME, "lock")
 
 
 @pytest.mark.parametrize(
     "method",
     [
-        pytest.param("await self._rt_session.update_chat_ctx(ctx); done()", id="semicolon"),
-        pytest.param("if ctx: await self._rt_session.update_chat_ctx(ctx)", id="on the if's line"),
         pytest.param(
-            "c = self._rt_session.chat_ctx.copy(); await self._rt_session.update_chat_ctx(c)",
-            id="span on one line",
-        ),
-    ],
-)
-def test_refuses_what_the_rewriter_passes_over(method: str) -> None:
-    source = module(f"async def sync(self, ctx):\n    {method}  # <- here\n")
-    with pytest.raises(NotUnderstood) as refused:
-        patch_source(source.encode(), NAME, "lock")
-    assert_names(refused, source, "could not be guarded")
-
-
-@pytest.mark.parametrize(
-    "methods",
-    [
-        pytest.param(
-            """\
-            async def sync(self):
-                ctx = self._rt_session.chat_ctx.copy()
-                try:
-                    await self._rt_session.update_chat_ctx(ctx)
-                    done()
-                except RealtimeError:
-                    log()
-            """,
+            taking(block("try:", SEND, "done()"), block("except RealtimeError:", "log()")),
             id="more in the try",
         ),
         pytest.param(
-            """\
-            async def sync(self):
-                ctx = self._rt_session.chat_ctx.copy()
-                await self._rt_session._update_session(tools=[], chat_ctx=ctx)
-            """,
+            taking("await self._rt_session._update_session(tools=[], chat_ctx=ctx)"),
             id="snapshot in the push of more",
         ),
         pytest.param(
-            """\
-            async def sync(self):
-                ctx = self._rt_session.chat_ctx.copy()
-                try:
-                    try:
-                        await self._rt_session.update_chat_ctx(ctx)
-                    finally:
-                        done()
-                finally:
-                    done()
-            """,
-            id="try in a try",
+            taking(block("try:", block("try:", SEND), FINALLY), FINALLY), id="try in a try"
         ),
     ],
 )
-def test_refuses_to_lock_the_push_alone(methods: str) -> None:
+def test_refuses_to_lock_the_push_alone(method: str) -> None:
     with pytest.raises(NotUnderstood, match="could not be guarded"):
-        patch_source(module(methods).encode(), NAME, "lock")
+        patch_source(module(method).encode(), NAME, "lock")
 
 
 # What the scope full adds, and an upstream may have.
 
+REPLACE = "await self._rt_session.update_chat_ctx(chat_ctx)"
 WITH_LOCK = locked(
-    """\
-    async def update_chat_ctx(self, chat_ctx):
-        self._agent._chat_ctx = chat_ctx
-        if self._rt_session is not None:
-            async with self._rt_chat_ctx_lock:
-                if self._rt_session is not None:
-                    await self._rt_session.update_chat_ctx(chat_ctx)
-    """,
-    """\
-    async def _close_session(self):
-        await self._rt_session.aclose()
-    """,
-    """\
-    def _on_remote_item_added(self, ev):
-        record(ev)
-    """,
+    block(
+        "async def update_chat_ctx(self, chat_ctx):",
+        "self._agent._chat_ctx = chat_ctx",
+        block(CHECK, block(HOLD, block(CHECK, REPLACE))),
+    ),
+    block("async def _close_session(self):", "await self._rt_session.aclose()"),
+    block("def _on_remote_item_added(self, ev):", "record(ev)\n"),
 )
 
 
@@ -171,13 +133,11 @@ def test_refuses_a_call_of_upstreams(scope: Scope, before: str, more: str) -> No
 
 @pytest.mark.parametrize("scope", SCOPES)
 def test_refuses_a_push_of_what_was_not_given(scope: Scope) -> None:
-    push = "        await self._rt_session.update_chat_ctx(chat_ctx)"
     source = module(
-        REPLACING.replace(push, f"        chat_ctx = self._agent._chat_ctx\n{push}  {HERE}")
+        REPLACING.replace(REPLACE, f"chat_ctx = self._agent._chat_ctx\n        {REPLACE}  {HERE}")
     )
-    with pytest.raises(NotUnderstood) as refused:
+    with refuses(source, "unclear where the context of this push comes from"):
         patch_source(source.encode(), NAME, scope)
-    assert_names(refused, source, "unclear where the context of this push comes from")
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -189,46 +149,31 @@ def test_what_names_the_lock_of_the_scope_full_is_patched(scope: Scope, old: str
 
 
 @pytest.mark.parametrize(
-    "method",
+    ("head", "body"),
     [
         pytest.param(
-            """\
-            def _on_remote_item_added(self, *, ev):
-                record(ev)  # <- here
-            """,
-            id="event by keyword",
+            "def _on_remote_item_added(self, *, ev):", "record(ev)", id="event by keyword"
         ),
         pytest.param(
-            """\
-            async def _detach_reusable_resources(self, successor):
-                return None  # <- here
-            """,
+            "async def _detach_reusable_resources(self, successor):",
+            "return None",
             id="handoff of nothing",
         ),
         pytest.param(
-            """\
-            async def _detach_reusable_resources(self):
-                return kept  # <- here
-            """,
-            id="handoff to nobody",
+            "async def _detach_reusable_resources(self):", "return kept", id="handoff to nobody"
         ),
         pytest.param(
-            """\
-            async def _realtime_generation_task_impl(self, heard):
-                for at, part in heard:
-                    any_skipped = True
-                    log(part.msg.message_id)  # <- here
-            """,
+            "async def _realtime_generation_task_impl(self, heard):",
+            block("for at, part in heard:", "any_skipped = True", "log(part.msg.message_id)"),
             id="message of two",
         ),
     ],
 )
-def test_refuses_a_call_that_cannot_be_told(method: str) -> None:
-    source = module(REPLACING, method)
-    with pytest.raises(NotUnderstood) as refused:
-        patch_source(source.encode(), NAME, "full")
+def test_refuses_a_call_that_cannot_be_told(head: str, body: str) -> None:
+    source = module(REPLACING, block(head, f"{body}  {HERE}\n"))
     reason = "A call that the scope full adds cannot be told from the code here; build with the"
-    assert_names(refused, source, reason)
+    with refuses(source, reason):
+        patch_source(source.encode(), NAME, "full")
 
 
 @pytest.mark.parametrize(
@@ -258,9 +203,8 @@ def test_refuses_bytes_that_are_not_utf8() -> None:
 @pytest.mark.parametrize("declared", ["latin-1", "utf-7", "nonsense"])
 def test_refuses_another_encoding(declared: str) -> None:
     source = f"# coding: {declared}  # <- here\n" + module(PUSH)
-    with pytest.raises(NotUnderstood) as refused:
+    with refuses(source, "another encoding"):
         patch_source(source.encode(), NAME, "lock")
-    assert_names(refused, source, "another encoding")
 
 
 def test_accepts_utf8_with_a_mark_and_a_declaration() -> None:
@@ -284,54 +228,49 @@ def test_refuses_what_is_nested_too_deeply(tail: str) -> None:
 
 def test_names_the_line_of_what_is_nested_too_deeply() -> None:
     source = module(PUSH) + "x = " + "+".join(["1"] * 200) + "  # <- here\n"
-    with pytest.raises(NotUnderstood) as refused:
+    with refuses(source, "nested too deeply"):
         patch_source(source.encode(), NAME, "lock")
-    assert_names(refused, source, "nested too deeply")
 
 
 def test_refuses_a_class_without_a_lock_to_follow() -> None:
     source = module(PUSH, head=HEAD.replace("Lock()", "Condition()"))
     source = source.replace("AgentActivity:", "AgentActivity:  # <- here")
-    with pytest.raises(NotUnderstood) as refused:
+    with refuses(source, "makes no `_lock`"):
         patch_source(source.encode(), NAME, "lock")
-    assert_names(refused, source, "makes no `_lock`")
 
 
-@pytest.mark.parametrize("place", ["again", "under an if"])
-def test_names_the_line_of_a_lock_that_cannot_be_made_there(place: str) -> None:
-    made = "        self._lock = asyncio.Lock()\n"
-    here = made.replace("\n", "  # <- here\n")
-    if place == "under an if":
-        head = HEAD.replace(made, f"        if other:\n    {here}")
-    else:
-        head = HEAD.replace(made, made + here)
-    source = module(PUSH, head=head)
-    with pytest.raises(NotUnderstood) as refused:
+MADE = "        self._lock = asyncio.Lock()\n"
+MARKED = MADE.replace("\n", f"  {HERE}\n")
+
+
+@pytest.mark.parametrize(
+    "made", [MADE + MARKED, f"        if other:\n    {MARKED}"], ids=["again", "under an if"]
+)
+def test_names_the_line_of_a_lock_that_cannot_be_made_there(made: str) -> None:
+    source = module(PUSH, head=HEAD.replace(MADE, made))
+    with refuses(source, "_rt_chat_ctx_lock is "):
         patch_source(source.encode(), NAME, "lock")
-    assert_names(refused, source, "_rt_chat_ctx_lock is ")
 
 
-def test_refuses_a_rewriter_that_does_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patch, "guard", lambda text, filename: guarded(GUARDED_PUSH) + "x = 1\n")
-    with pytest.raises(NotUnderstood, match="changed more than the lock"):
-        patch_source(module(PUSH).encode(), NAME, "lock")
-
-
-def test_refuses_a_rewriter_that_does_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patch, "guard", lambda text, filename: guarded(PUSH))
-    with pytest.raises(NotUnderstood, match="could not be guarded"):
-        patch_source(module(PUSH).encode(), NAME, "lock")
-
-
-def test_refuses_a_rewriter_that_forgets_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    def under_a_check(method: str) -> str:
-        head, *body = method.splitlines(keepends=True)
-        return head + "    if self._rt_session is not None:\n    " + "    ".join(body)
-
-    forgetful = guarded(under_a_check(GUARDED_PUSH))
-    monkeypatch.setattr(patch, "guard", lambda text, filename: forgetful)
-    with pytest.raises(NotUnderstood, match="could not be guarded"):
-        patch_source(module(under_a_check(PUSH)).encode(), NAME, "lock")
+@pytest.mark.parametrize(
+    ("stock", "rewritten", "reason"),
+    [
+        pytest.param(PUSH, guarded(UPSTREAMS) + "x = 1\n", "changed more", id="does more"),
+        pytest.param(PUSH, guarded(PUSH), "could not be guarded", id="does less"),
+        pytest.param(
+            UNCHECKED,
+            guarded(checked(block(HOLD, SEND))),
+            "could not be guarded",
+            id="forgets the check",
+        ),
+    ],
+)
+def test_refuses_a_rewriter_that(
+    stock: str, rewritten: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patch, "guard", lambda text, filename: rewritten)
+    with pytest.raises(NotUnderstood, match=reason):
+        patch_source(module(stock).encode(), NAME, "lock")
 
 
 # The real files, fetched when the tests run.

@@ -12,28 +12,29 @@ from ctxlock.analysis.sites import find_sites
 from ctxlock.analysis.without_calls import calls_of, parts_of, plain_source, without_calls
 from ctxlock.errors import NotUnderstood
 
-GUARDED = locked(*(str(case.values[0]) for case in ADDED[:2]))
-TOLD = informed(*(str(case.values[1]) for case in ADDED[:2]))
+TWO = (ADDED["replacement"], ADDED["text turn"])
+GUARDED = locked(*(guarded for guarded, _ in TWO))
+TOLD = informed(*(told for _, told in TWO))
 
 
 def calls(source: str) -> list[str]:
     return [ast.unparse(call) for _, call in calls_of(ast.parse(source))]
 
 
-@pytest.mark.parametrize(("guarded", "told"), ADDED)
+@pytest.mark.parametrize(("guarded", "told"), ADDED.values(), ids=ADDED)
 def test_gives_back_what_there_was(guarded: str, told: str) -> None:
     before, after = locked(guarded), informed(told)
     assert plain_source(after.encode()) == before.encode()
     assert ast.dump(without_calls(ast.parse(after))) == ast.dump(ast.parse(before))
 
 
-@pytest.mark.parametrize("method", ALONE)
+@pytest.mark.parametrize("method", ALONE.values(), ids=ALONE)
 def test_takes_nothing_away(method: str) -> None:
     assert plain_source(informed(method).encode()) == locked(method).encode()
     assert not calls(informed(method))
 
 
-@pytest.mark.parametrize(("guarded", "told"), ADDED)
+@pytest.mark.parametrize(("guarded", "told"), ADDED.values(), ids=ADDED)
 def test_a_file_without_the_import_is_as_it_is(guarded: str, told: str) -> None:
     source = informed(told).replace(IMPORT, "")
     assert plain_source(source.encode()) == source.encode()

@@ -3,587 +3,318 @@ from __future__ import annotations
 import codecs
 
 import pytest
-from activity import HEAD, LOCK, NAME, NOTICE, PUSH, guarded, locked, module
+from activity import (
+    CHECK,
+    HEAD,
+    HOLD,
+    LOCK,
+    NAME,
+    NOTICE,
+    PUSH,
+    READ,
+    SEND,
+    block,
+    given,
+    guarded,
+    locked,
+    module,
+    pair,
+)
+from lock_pairs import UPSTREAMS
 
 from ctxlock.errors import NotUnderstood
 from ctxlock.patching.rewrite import guard
 
-FIXES = [
-    pytest.param(
-        """\
+FIXES = {
+    "replacement": """\
         async def update_chat_ctx(self, ctx):
             ctx = ctx.copy()
             if self._rt_session is not None:
                 strip(ctx)
-                await self._rt_session.update_chat_ctx(ctx)
-            else:
-                fill(ctx)
-        """,
-        """\
-        async def update_chat_ctx(self, ctx):
-            ctx = ctx.copy()
-            if self._rt_session is not None:
-                strip(ctx)
-                async with self._rt_chat_ctx_lock:
-                    if self._rt_session is not None:
+        +       async with self._rt_chat_ctx_lock:
+        +           if self._rt_session is not None:
                         await self._rt_session.update_chat_ctx(ctx)
             else:
                 fill(ctx)
-        """,
-        id="replacement",
-    ),
-    pytest.param(
-        """\
+    """,
+    "check that is one of two": """\
         async def update_chat_ctx(self, ctx):
             if self._rt_session is not None and other:
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        """\
-        async def update_chat_ctx(self, ctx):
-            if self._rt_session is not None and other:
-                async with self._rt_chat_ctx_lock:
-                    if self._rt_session is not None:
+        +       async with self._rt_chat_ctx_lock:
+        +           if self._rt_session is not None:
                         await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="check that is one of two",
-    ),
-    pytest.param(
-        """\
+    """,
+    "check further out": """\
         async def update_chat_ctx(self, ctx):
             if first and second and self._rt_session is not None:
                 if third:
-                    await self._rt_session.update_chat_ctx(ctx)
-        """,
-        """\
-        async def update_chat_ctx(self, ctx):
-            if first and second and self._rt_session is not None:
-                if third:
-                    async with self._rt_chat_ctx_lock:
-                        if self._rt_session is not None:
+        +           async with self._rt_chat_ctx_lock:
+        +               if self._rt_session is not None:
                             await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="check further out",
-    ),
-    pytest.param(
-        """\
+    """,
+    "check in an elif": """\
         async def update_chat_ctx(self, ctx):
             if done:
                 pass
             elif self._rt_session is not None:
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        """\
-        async def update_chat_ctx(self, ctx):
-            if done:
-                pass
-            elif self._rt_session is not None:
-                async with self._rt_chat_ctx_lock:
-                    if self._rt_session is not None:
+        +       async with self._rt_chat_ctx_lock:
+        +           if self._rt_session is not None:
                         await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="check in an elif",
-    ),
-    pytest.param(
-        """\
+    """,
+    "session start": """\
         async def start(self):
             try:
-                await self._rt_session.update_chat_ctx(self._agent.chat_ctx)
-            except RealtimeError:
-                log()
-        """,
-        """\
-        async def start(self):
-            try:
-                async with self._rt_chat_ctx_lock:
+        +       async with self._rt_chat_ctx_lock:
                     await self._rt_session.update_chat_ctx(self._agent.chat_ctx)
             except RealtimeError:
                 log()
-        """,
-        id="session start",
-    ),
-    pytest.param(
-        """\
+    """,
+    "session start in one push": """\
         async def _start_session(self):
-            await self._rt_session._update_session(
-                instructions=render() if new else NOT_GIVEN,
-                chat_ctx=self._agent.chat_ctx if new else NOT_GIVEN,
-            )
-        """,
-        """\
-        async def _start_session(self):
-            async with self._rt_chat_ctx_lock:
+        +   async with self._rt_chat_ctx_lock:
                 await self._rt_session._update_session(
                     instructions=render() if new else NOT_GIVEN,
                     chat_ctx=self._agent.chat_ctx if new else NOT_GIVEN,
                 )
-        """,
-        id="session start in one push",
-    ),
-    pytest.param(
-        """\
+    """,
+    "text turn": """\
         async def _realtime_reply_task(self, text):
             if text is not None:
-                ctx = self._rt_session.chat_ctx.copy()
-                said = ctx.add_message(role="user", content=text)
-                await self._rt_session.update_chat_ctx(ctx)
-                remember(said)
-        """,
-        """\
-        async def _realtime_reply_task(self, text):
-            if text is not None:
-                async with self._rt_chat_ctx_lock:
+        +       async with self._rt_chat_ctx_lock:
                     ctx = self._rt_session.chat_ctx.copy()
                     said = ctx.add_message(role="user", content=text)
                     await self._rt_session.update_chat_ctx(ctx)
                 remember(said)
-        """,
-        id="text turn",
-    ),
-    pytest.param(
-        """\
+    """,
+    "text turn with a try": """\
         async def _realtime_reply_task(self, text):
-            ctx = self._rt_session.chat_ctx.copy()
-            said = ctx.add_message(role="user", content=text)
+        -   ctx = self._rt_session.chat_ctx.copy()
+        -   said = ctx.add_message(role="user", content=text)
             try:
-                await self._rt_session.update_chat_ctx(ctx)
-            except RealtimeError:
-                log()
-            except Exception:
-                return
-        """,
-        """\
-        async def _realtime_reply_task(self, text):
-            try:
-                async with self._rt_chat_ctx_lock:
-                    ctx = self._rt_session.chat_ctx.copy()
-                    said = ctx.add_message(role="user", content=text)
+        +       async with self._rt_chat_ctx_lock:
+        +           ctx = self._rt_session.chat_ctx.copy()
+        +           said = ctx.add_message(role="user", content=text)
                     await self._rt_session.update_chat_ctx(ctx)
             except RealtimeError:
                 log()
             except Exception:
                 return
-        """,
-        id="text turn with a try",
-    ),
-    pytest.param(
-        """\
+    """,
+    "text turn inside a try": """\
         async def _realtime_reply_task(self, text):
             try:
-                ctx = self._rt_session.chat_ctx.copy()
-                ctx.add_message(role="user", content=text)
-                await self._rt_session.update_chat_ctx(ctx)
-            except RealtimeError:
-                log()
-        """,
-        """\
-        async def _realtime_reply_task(self, text):
-            try:
-                async with self._rt_chat_ctx_lock:
+        +       async with self._rt_chat_ctx_lock:
                     ctx = self._rt_session.chat_ctx.copy()
                     ctx.add_message(role="user", content=text)
                     await self._rt_session.update_chat_ctx(ctx)
             except RealtimeError:
                 log()
-        """,
-        id="text turn inside a try",
-    ),
-    pytest.param(
-        """\
+    """,
+    "tool outputs, interrupted and not": """\
         async def _realtime_generation_task(self, handle, found):
             if handle.interrupted:
-                early = self._rt_session.chat_ctx.copy()
-                early.items.extend(found)
-                await self._rt_session.update_chat_ctx(early)
-                return
-            ctx = self._rt_session.chat_ctx.copy()
-            ctx.items.extend(found)
-            try:
-                await self._rt_session.update_chat_ctx(ctx)
-            except RealtimeError:
-                log()
-        """,
-        """\
-        async def _realtime_generation_task(self, handle, found):
-            if handle.interrupted:
-                async with self._rt_chat_ctx_lock:
+        +       async with self._rt_chat_ctx_lock:
                     early = self._rt_session.chat_ctx.copy()
                     early.items.extend(found)
                     await self._rt_session.update_chat_ctx(early)
                 return
+        -   ctx = self._rt_session.chat_ctx.copy()
+        -   ctx.items.extend(found)
             try:
-                async with self._rt_chat_ctx_lock:
-                    ctx = self._rt_session.chat_ctx.copy()
-                    ctx.items.extend(found)
+        +       async with self._rt_chat_ctx_lock:
+        +           ctx = self._rt_session.chat_ctx.copy()
+        +           ctx.items.extend(found)
                     await self._rt_session.update_chat_ctx(ctx)
             except RealtimeError:
                 log()
-        """,
-        id="tool outputs, interrupted and not",
-    ),
-    pytest.param(
-        """\
+    """,
+    "never-played cleanup": """\
         async def _realtime_generation_task_impl(self):
             if skipped:
-                await self._rt_session.update_chat_ctx(self._agent._chat_ctx)
-        """,
-        """\
-        async def _realtime_generation_task_impl(self):
-            if skipped:
-                async with self._rt_chat_ctx_lock:
+        +       async with self._rt_chat_ctx_lock:
                     await self._rt_session.update_chat_ctx(self._agent._chat_ctx)
-        """,
-        id="never-played cleanup",
-    ),
-    pytest.param(
-        """\
+    """,
+    "spoken message": """\
         async def _tts_task_impl(self, said):
             if said is not None and self._rt_session is not None:
-                ctx = self._rt_session.chat_ctx.copy()
-                ctx.insert(said)
+        -       ctx = self._rt_session.chat_ctx.copy()
+        -       ctx.insert(said)
                 try:
-                    await self._rt_session.update_chat_ctx(ctx)
-                except RealtimeError:
-                    log()
-        """,
-        """\
-        async def _tts_task_impl(self, said):
-            if said is not None and self._rt_session is not None:
-                try:
-                    async with self._rt_chat_ctx_lock:
-                        if self._rt_session is not None:
-                            ctx = self._rt_session.chat_ctx.copy()
-                            ctx.insert(said)
+        +           async with self._rt_chat_ctx_lock:
+        +               if self._rt_session is not None:
+        +                   ctx = self._rt_session.chat_ctx.copy()
+        +                   ctx.insert(said)
                             await self._rt_session.update_chat_ctx(ctx)
                 except RealtimeError:
                     log()
-        """,
-        id="spoken message",
-    ),
-    pytest.param(
-        """\
+    """,
+    "context given by keyword": """\
         async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            await self._rt_session.update_chat_ctx(chat_ctx=ctx)
-        """,
-        """\
-        async def sync(self):
-            async with self._rt_chat_ctx_lock:
+        +   async with self._rt_chat_ctx_lock:
                 ctx = self._rt_session.chat_ctx.copy()
                 await self._rt_session.update_chat_ctx(chat_ctx=ctx)
-        """,
-        id="context given by keyword",
-    ),
-    pytest.param(
-        """\
+    """,
+    "async for and its else": """\
         async def sync(self, ctx):
             async for _ in ticks():
-                await self._rt_session.update_chat_ctx(ctx)
-            else:
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        """\
-        async def sync(self, ctx):
-            async for _ in ticks():
-                async with self._rt_chat_ctx_lock:
+        +       async with self._rt_chat_ctx_lock:
                     await self._rt_session.update_chat_ctx(ctx)
             else:
-                async with self._rt_chat_ctx_lock:
+        +       async with self._rt_chat_ctx_lock:
                     await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="async for and its else",
-    ),
-    pytest.param(
-        """\
+    """,
+    "except, else and finally": """\
         async def sync(self, ctx):
             try:
                 work()
             except ValueError:
-                await self._rt_session.update_chat_ctx(ctx)
-            else:
-                await self._rt_session.update_chat_ctx(ctx)
-            finally:
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        """\
-        async def sync(self, ctx):
-            try:
-                work()
-            except ValueError:
-                async with self._rt_chat_ctx_lock:
+        +       async with self._rt_chat_ctx_lock:
                     await self._rt_session.update_chat_ctx(ctx)
             else:
-                async with self._rt_chat_ctx_lock:
+        +       async with self._rt_chat_ctx_lock:
                     await self._rt_session.update_chat_ctx(ctx)
             finally:
-                async with self._rt_chat_ctx_lock:
+        +       async with self._rt_chat_ctx_lock:
                     await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="except, else and finally",
-    ),
-    pytest.param(
-        """\
+    """,
+    "match case": """\
         async def sync(self, ctx):
             match ctx:
                 case []:
-                    await self._rt_session.update_chat_ctx(ctx)
-        """,
-        """\
-        async def sync(self, ctx):
-            match ctx:
-                case []:
-                    async with self._rt_chat_ctx_lock:
+        +           async with self._rt_chat_ctx_lock:
                         await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="match case",
-    ),
-    pytest.param(
-        """\
+    """,
+    "nested function in a decorated one": """\
         @traced(name="sync")
         async def sync(self, ctx):
             async def later(ctx):
-                await self._rt_session.update_chat_ctx(ctx)
-
-            await later(ctx)
-        """,
-        """\
-        @traced(name="sync")
-        async def sync(self, ctx):
-            async def later(ctx):
-                async with self._rt_chat_ctx_lock:
+        +       async with self._rt_chat_ctx_lock:
                     await self._rt_session.update_chat_ctx(ctx)
 
             await later(ctx)
-        """,
-        id="nested function in a decorated one",
-    ),
-    pytest.param(
-        """\
+    """,
+    "comments": """\
         async def sync(self):
             # about the snapshot
-            ctx = self._rt_session.chat_ctx.copy()  # copied
-            # about the addition
-            ctx.items.extend(found)  # extended
+        -   ctx = self._rt_session.chat_ctx.copy()  # copied
+        -   # about the addition
+        -   ctx.items.extend(found)  # extended
 
             # about the push
-            await self._rt_session.update_chat_ctx(ctx)  # pushed
-            # about what follows
-            done()
-        """,
-        """\
-        async def sync(self):
-            # about the snapshot
-
-            # about the push
-            async with self._rt_chat_ctx_lock:
-                ctx = self._rt_session.chat_ctx.copy()  # copied
-                # about the addition
-                ctx.items.extend(found)  # extended
+        +   async with self._rt_chat_ctx_lock:
+        +       ctx = self._rt_session.chat_ctx.copy()  # copied
+        +       # about the addition
+        +       ctx.items.extend(found)  # extended
                 await self._rt_session.update_chat_ctx(ctx)  # pushed
             # about what follows
             done()
-        """,
-        id="comments",
-    ),
-    pytest.param(
-        """\
+    """,
+    "comments around a try": """\
         async def sync(self):
             first()
 
             # about the snapshot
-            ctx = self._rt_session.chat_ctx.copy()
+        -   ctx = self._rt_session.chat_ctx.copy()
             # about the try
             try:  # tried
                 # about the push
-                await self._rt_session.update_chat_ctx(ctx)
-                # about the end
-            except RealtimeError:  # caught
-                log()
-        """,
-        """\
-        async def sync(self):
-            first()
-
-            # about the snapshot
-            # about the try
-            try:  # tried
-                # about the push
-                async with self._rt_chat_ctx_lock:
-                    ctx = self._rt_session.chat_ctx.copy()
+        +       async with self._rt_chat_ctx_lock:
+        +           ctx = self._rt_session.chat_ctx.copy()
                     await self._rt_session.update_chat_ctx(ctx)
                 # about the end
             except RealtimeError:  # caught
                 log()
-        """,
-        id="comments around a try",
-    ),
-    pytest.param(
-        """\
+    """,
+    "statements and strings of several lines": """\
         async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            ctx.add_message(
-                content='''
-        kept
-          as it is
-        ''',
-            )
-            await self._rt_session.update_chat_ctx(
-                ctx,  # the context
-            )
-        """,
-        """\
-        async def sync(self):
-            async with self._rt_chat_ctx_lock:
+        +   async with self._rt_chat_ctx_lock:
                 ctx = self._rt_session.chat_ctx.copy()
                 ctx.add_message(
-                    content='''
-        kept
-          as it is
-        ''',
+                    content=STRING,
                 )
                 await self._rt_session.update_chat_ctx(
                     ctx,  # the context
                 )
-        """,
-        id="statements and strings of several lines",
-    ),
-]
+    """,
+}
+"""Each as `pair` reads it; STRING is `LONG`."""
 
-REPAIRS = [
-    pytest.param(
-        """\
+LONG = "'''\nkept\n  as it is\n'''"
+
+REPAIRS = {
+    "lock without its check": """\
         async def update_chat_ctx(self, ctx):
             if self._rt_session is not None:
                 async with self._rt_chat_ctx_lock:  # ours
-                    # about the push
-                    await self._rt_session.update_chat_ctx(ctx)
-        """,
-        """\
-        async def update_chat_ctx(self, ctx):
-            if self._rt_session is not None:
-                async with self._rt_chat_ctx_lock:  # ours
-                    if self._rt_session is not None:
+        +           if self._rt_session is not None:
                         # about the push
                         await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="lock without its check",
-    ),
-    pytest.param(
-        """\
+    """,
+    "lock around the push alone": """\
         async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            ctx.items.append(item)
+        -   ctx = self._rt_session.chat_ctx.copy()
+        -   ctx.items.append(item)
             async with self._rt_chat_ctx_lock:
+        +       ctx = self._rt_session.chat_ctx.copy()
+        +       ctx.items.append(item)
                 await self._rt_session.update_chat_ctx(ctx)
-        """,
-        """\
+    """,
+    "lock around all but the snapshot": """\
         async def sync(self):
-            async with self._rt_chat_ctx_lock:
-                ctx = self._rt_session.chat_ctx.copy()
-                ctx.items.append(item)
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="lock around the push alone",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
+        -   ctx = self._rt_session.chat_ctx.copy()
             try:
                 async with self._rt_chat_ctx_lock:
+        +           ctx = self._rt_session.chat_ctx.copy()
                     ctx.items.append(item)
                     await self._rt_session.update_chat_ctx(ctx)
             finally:
                 done()
-        """,
-        """\
-        async def sync(self):
-            try:
-                async with self._rt_chat_ctx_lock:
-                    ctx = self._rt_session.chat_ctx.copy()
-                    ctx.items.append(item)
-                    await self._rt_session.update_chat_ctx(ctx)
-            finally:
-                done()
-        """,
-        id="lock around all but the snapshot",
-    ),
-]
+    """,
+}
 
-LEFT_ALONE = [
-    pytest.param(
-        """\
-        async def sync(self):
-            async with self._rt_chat_ctx_lock:
-                ctx = self._rt_session.chat_ctx.copy()
-                ctx.items.append(item)
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="guarded span",
+LEFT_ALONE = {
+    "guarded span": given(block(HOLD, READ, "ctx.items.append(item)", SEND)),
+    "guarded push in a try": given(
+        block("try:", block(HOLD, SEND)), block("except RealtimeError:", "log()")
     ),
-    pytest.param(
-        """\
-        async def sync(self):
-            try:
-                async with self._rt_chat_ctx_lock:
-                    await self._rt_session.update_chat_ctx(self._agent.chat_ctx)
-            except RealtimeError:
-                log()
-        """,
-        id="guarded push in a try",
+    "guarded and checked again": given(block(CHECK, block(HOLD, block(CHECK, SEND)))),
+    "other methods of the session": given(
+        block(
+            "if self._rt_session is None or other:",
+            'await self._rt_session.update_instructions("new")',
+            "await self._rt_session.update_tools([])",
+        ),
+        "await other.chat_ctx.copy()",
     ),
-    pytest.param(
-        """\
-        async def update_chat_ctx(self, ctx):
-            if self._rt_session is not None:
-                async with self._rt_chat_ctx_lock:
-                    if self._rt_session is not None:
-                        await self._rt_session.update_chat_ctx(ctx)
-        """,
-        id="guarded and checked again",
+    "snapshot that is only compared": block(
+        "def reusable(self, other):",
+        "return self._rt_session.chat_ctx.copy().is_equivalent(other)\n",
     ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            if self._rt_session is None or other:
-                await self._rt_session.update_instructions("new")
-                await self._rt_session.update_tools([])
-            await other.chat_ctx.copy()
-        """,
-        id="other methods of the session",
-    ),
-    pytest.param(
-        """\
-        def reusable(self, other):
-            return self._rt_session.chat_ctx.copy().is_equivalent(other)
-        """,
-        id="snapshot that is only compared",
-    ),
-    pytest.param("async def sync(self, ctx): await self.update_chat_ctx(ctx)\n", id="own method"),
-]
+    "own method": "async def sync(self, ctx): await self.update_chat_ctx(ctx)\n",
+}
 
 
-@pytest.mark.parametrize(("before", "after"), FIXES)
-def test_guards(before: str, after: str) -> None:
-    assert guard(module(before), NAME) == guarded(after)
-
-
-@pytest.mark.parametrize(("before", "after"), FIXES)
-def test_guarding_twice_changes_nothing_more(before: str, after: str) -> None:
-    once = guard(module(before), NAME)
+def assert_guards(before: str, after: str) -> None:
+    once = guard(before, NAME)
+    assert once == after
     assert guard(once, NAME) == once
 
 
-@pytest.mark.parametrize(("before", "after"), REPAIRS)
-def test_repairs_half_a_guard(before: str, after: str) -> None:
-    repaired = guard(locked(before), NAME)
-    assert repaired == guarded(after)
-    assert guard(repaired, NAME) == repaired
+@pytest.mark.parametrize("method", FIXES.values(), ids=FIXES)
+def test_guards(method: str) -> None:
+    before, after = (side.replace("STRING", LONG) for side in pair(method))
+    assert_guards(module(before), guarded(after))
 
 
-@pytest.mark.parametrize("method", LEFT_ALONE)
+@pytest.mark.parametrize("method", REPAIRS.values(), ids=REPAIRS)
+def test_repairs_half_a_guard(method: str) -> None:
+    before, after = pair(method)
+    assert_guards(locked(before), guarded(after))
+
+
+@pytest.mark.parametrize("method", LEFT_ALONE.values(), ids=LEFT_ALONE)
 def test_leaves_alone(method: str) -> None:
-    source = locked(method)
-    assert guard(source, NAME) == source
+    assert guard(locked(method), NAME) == locked(method)
 
 
 def test_keeps_line_endings() -> None:
@@ -601,18 +332,8 @@ def test_keeps_mixed_line_endings() -> None:
 
 @pytest.mark.parametrize("unit", ["\t", "  ", "   "], ids=["tabs", "two", "three"])
 def test_follows_the_indentation(unit: str) -> None:
-    def indented(text: str) -> str:
-        return text.replace("    ", unit)
-
-    assert guard(indented(module(PUSH)), NAME) == indented(
-        guarded(
-            """\
-            async def sync(self, ctx):
-                async with self._rt_chat_ctx_lock:
-                    await self._rt_session.update_chat_ctx(ctx)
-            """
-        )
-    )
+    before, after = (text.replace("    ", unit) for text in (module(PUSH), guarded(UPSTREAMS)))
+    assert guard(before, NAME) == after
 
 
 @pytest.mark.parametrize(

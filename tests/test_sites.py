@@ -1,40 +1,44 @@
 from __future__ import annotations
 
 import pytest
-from activity import HEAD, LOCK, NAME, PUSH, assert_names, locked, module
+from activity import (
+    CHECK,
+    HEAD,
+    HOLD,
+    LOCK,
+    NAME,
+    PUSH,
+    READ,
+    SEND,
+    block,
+    given,
+    locked,
+    module,
+    refuses,
+    taking,
+)
 
 from ctxlock.analysis.sites import Site, find_sites
 from ctxlock.errors import NotUnderstood
 from ctxlock.roles import Role
 
+ADD = "ctx.items.extend(found)"
+
+REPLACING = "async def update_chat_ctx(self, ctx):"
+
 JUDGED = [
     pytest.param(
-        """\
-        async def update_chat_ctx(self, ctx):
-            if self._rt_session is not None:
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
+        block(REPLACING, block(CHECK, SEND)),
         [("replacement", "bare", None)],
         id="bare replacement",
     ),
     pytest.param(
-        """\
-        async def update_chat_ctx(self, ctx):
-            if self._rt_session is not None and other:
-                async with self._rt_chat_ctx_lock:
-                    await self._rt_session.update_chat_ctx(ctx)
-        """,
+        block(REPLACING, block("if self._rt_session is not None and other:", block(HOLD, SEND))),
         [("replacement", "guarded", False)],
         id="replacement that checks no second time",
     ),
     pytest.param(
-        """\
-        async def update_chat_ctx(self, ctx):
-            if self._rt_session is not None:
-                async with self._rt_chat_ctx_lock:
-                    if self._rt_session is not None:
-                        await self._rt_session.update_chat_ctx(ctx)
-        """,
+        block(REPLACING, block(CHECK, block(HOLD, block(CHECK, SEND)))),
         [("replacement", "guarded", True)],
         id="guarded replacement",
     ),
@@ -55,35 +59,22 @@ JUDGED = [
         id="session start",
     ),
     pytest.param(
-        """\
-        async def _realtime_reply_task(self, text):
-            try:
-                async with self._rt_chat_ctx_lock:
-                    ctx = self._rt_session.chat_ctx.copy()
-                    said = ctx.add_message(content=text)
-                    await self._rt_session.update_chat_ctx(ctx)
-            except RealtimeError:
-                log()
-            remember(said)
-        """,
+        block(
+            "async def _realtime_reply_task(self, text):",
+            block("try:", block(HOLD, READ, "said = ctx.add_message(content=text)", SEND)),
+            block("except RealtimeError:", "log()"),
+            "remember(said)",
+        ),
         [("text turn", "guarded", None)],
         id="guarded text turn",
     ),
     pytest.param(
-        """\
-        async def _realtime_generation_task_impl(self, handle):
-            if skipped:
-                await self._rt_session.update_chat_ctx(self._agent._chat_ctx)
-            if handle.interrupted:
-                ctx = self._rt_session.chat_ctx.copy()
-                ctx.items.extend(found)
-                await self._rt_session.update_chat_ctx(ctx)
-                return
-            async with self._rt_chat_ctx_lock:
-                ctx = self._rt_session.chat_ctx.copy()
-                ctx.items.extend(found)
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
+        block(
+            "async def _realtime_generation_task_impl(self, handle):",
+            block("if skipped:", "await self._rt_session.update_chat_ctx(self._agent._chat_ctx)"),
+            block("if handle.interrupted:", READ, ADD, SEND, "return"),
+            block(HOLD, READ, ADD, SEND),
+        ),
         [
             ("never-played cleanup", "bare", None),
             ("interrupted tool outputs", "bare", None),
@@ -92,36 +83,20 @@ JUDGED = [
         id="generation",
     ),
     pytest.param(
-        """\
-        async def _tts_task_impl(self, said):
-            ctx = self._rt_session.chat_ctx.copy()
-            ctx.insert(said)
-            try:
-                await self._rt_session.update_chat_ctx(ctx)
-            finally:
-                done()
-        """,
+        block(
+            "async def _tts_task_impl(self, said):",
+            *(READ, "ctx.insert(said)", block("try:", SEND), block("finally:", "done()")),
+        ),
         [("spoken message", "bare", None)],
         id="spoken message with a try",
     ),
     pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy(exclude=True)
-            async with self._rt_chat_ctx_lock:
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
+        taking(block(HOLD, SEND)).replace("copy()", "copy(exclude=True)"),
         [("other", "bare", None)],
         id="lock around the push alone",
     ),
     pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            async with self._rt_chat_ctx_lock:
-                ctx.items.append(item)
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
+        taking(block(HOLD, ADD, SEND)),
         [("other", "bare", None)],
         id="lock around all but the snapshot",
     ),
@@ -173,13 +148,7 @@ def test_a_site_names_its_lines() -> None:
 
 
 def test_sites_come_in_the_order_of_their_lines() -> None:
-    outer = """\
-        async def sync(self, ctx):
-            async def later(ctx):
-                await self._rt_session.update_chat_ctx(ctx)
-
-            await self._rt_session.update_chat_ctx(ctx)
-    """
+    outer = given(block("async def later(ctx):", SEND), SEND)
     assert [s.function for s in find_sites(module(outer, PUSH), NAME)] == ["later", "sync", "sync"]
 
 
@@ -259,9 +228,8 @@ REFUSED_METHODS = [
 def test_refuses_the_statement(statement: str, reason: str) -> None:
     marked = statement if "# <- here" in statement else f"{statement}  # <- here"
     source = locked(PUSH, f"async def other(self, ctx):\n    {marked}\n")
-    with pytest.raises(NotUnderstood) as refused:
+    with refuses(source, reason):
         find_sites(source, NAME)
-    assert_names(refused, source, reason)
 
 
 BETWEEN = [
@@ -297,128 +265,61 @@ BETWEEN = [
 
 @pytest.mark.parametrize("statement", BETWEEN)
 def test_refuses_in_a_span(statement: str) -> None:
-    source = module(
-        f"""\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            {statement}  # <- here
-            await self._rt_session.update_chat_ctx(ctx)
-        """
-    )
-    with pytest.raises(NotUnderstood) as refused:
+    source = module(taking(f"{statement}  # <- here", SEND))
+    with refuses(source, "is not an addition to it"):
         find_sites(source, NAME)
-    assert_names(refused, source, "is not an addition to it")
 
 
-REFUSED_SPANS = [
-    pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            await self._rt_session.update_chat_ctx(ctx)
-            keep(ctx)  # <- here
-        """,
-        "is used elsewhere",
-        id="snapshot used later",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            await self._rt_session.update_chat_ctx(ctx)
+LATER = block("async def later():", f"{SEND}  # <- here")
+CHECKED = f"{CHECK}  # <- here"
+HELD = f"{HOLD}  # <- here"
 
-            def later():
-                return ctx  # <- here
-        """,
-        "is used elsewhere",
-        id="snapshot used in a nested function",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            await self._rt_session.update_chat_ctx(ctx)
-
-            async def later():
-                await self._rt_session.update_chat_ctx(ctx)  # <- here
-        """,
-        "is used elsewhere",
-        id="snapshot pushed by a nested function",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            global ctx  # <- here
-            ctx = self._rt_session.chat_ctx.copy()
-            await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "is used elsewhere",
-        id="global snapshot",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            await self._rt_session.update_chat_ctx(ctx)
-            await tool()  # <- here
-            await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "is not an addition to it",
-        id="pushed twice",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            await self._rt_session.update_chat_ctx(ctx)
-            await tool()
-            await self._rt_session.update_chat_ctx(ctx.copy())  # <- here
-        """,
-        "unclear where",
-        id="a copy pushed later",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            first = self._rt_session.chat_ctx.copy()
-            await self._rt_session.update_chat_ctx(first)
-            ctx = self._rt_session.chat_ctx.copy()
-            ctx.items.extend(first.items)  # <- here
-            await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "is used elsewhere",
-        id="added to another snapshot",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._agent.chat_ctx.copy()
-            await tool()
-            await self._rt_session.update_chat_ctx(ctx)  # <- here
-        """,
-        "unclear where",
-        id="the agent's context read before",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, new, ctx):
-            ctx = new.session.chat_ctx.copy()
-            await self._rt_session.update_chat_ctx(ctx)  # <- here
-        """,
-        "unclear where",
-        id="parameter that becomes another context",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, new):
-            new.rt_session = self._rt_session
-            await self.push(new.rt_session.chat_ctx.copy())  # <- here
-        """,
-        "snapshot through an alias",
-        id="snapshot of a session handed over",
-    ),
-    pytest.param(
-        """\
+REFUSED_SPANS = {
+    "is used elsewhere": {
+        "snapshot used later": taking(SEND, "keep(ctx)  # <- here"),
+        "snapshot used in a nested function": taking(
+            SEND, block("def later():", "return ctx  # <- here")
+        ),
+        "snapshot pushed by a nested function": taking(SEND, LATER),
+        "global snapshot": block("async def sync(self):", "global ctx  # <- here", READ, SEND),
+        "added to another snapshot": block(
+            "async def sync(self):",
+            "first = self._rt_session.chat_ctx.copy()",
+            "await self._rt_session.update_chat_ctx(first)",
+            *(READ, "ctx.items.extend(first.items)  # <- here", SEND),
+        ),
+        "item that a repeated check may skip": block(
+            "async def sync(self):",
+            block(CHECK, READ, "said = ctx.add_message()", SEND, "remember(said)  # <- here"),
+        ),
+    },
+    "is not an addition to it": {
+        "pushed twice": taking(SEND, "await tool()  # <- here", SEND),
+        "snapshot in a branch": block(
+            "async def sync(self):",
+            *(block("if new:  # <- here", READ), block("else:", "ctx = other"), SEND),
+        ),
+    },
+    "unclear where": {
+        "a copy pushed later": taking(
+            SEND, "await tool()", "await self._rt_session.update_chat_ctx(ctx.copy())  # <- here"
+        ),
+        "the agent's context read before": block(
+            "async def sync(self):",
+            *("ctx = self._agent.chat_ctx.copy()", "await tool()", f"{SEND}  # <- here"),
+        ),
+        "parameter that becomes another context": given(
+            "ctx = new.session.chat_ctx.copy()", f"{SEND}  # <- here"
+        ),
+    },
+    "snapshot through an alias": {
+        "snapshot of a session handed over": given(
+            "new.rt_session = self._rt_session",
+            "await self.push(new.rt_session.chat_ctx.copy())  # <- here",
+        ),
+    },
+    "a second name of the session": {
+        "property": """\
         @property
         def session(self):
             return self._rt_session
@@ -426,242 +327,72 @@ REFUSED_SPANS = [
         async def sync(self, ctx):
             await self.session.update(ctx)  # <- here
         """,
-        "a second name of the session",
-        id="property",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            def session():
-                return self._rt_session  # <- here
-
-            await helper(session())
-        """,
-        "second name",
-        id="nested function that returns the session",
-    ),
-    pytest.param(
-        """\
-        class Inner:
-            async def sync(self, ctx):
-                await self._rt_session.update_chat_ctx(ctx)  # <- here
-        """,
-        "not the _rt_session of AgentActivity",
-        id="class inside the class",
-    ),
-    pytest.param(
-        "later = lambda self, ctx: self._rt_session.update_chat_ctx(ctx)  # <- here\n",
-        "not the _rt_session of AgentActivity",
-        id="lambda in the class",
-    ),
-    pytest.param(
-        """\
-        async def sync(this, ctx):
-            await this._rt_session.update_tools(ctx)  # <- here
-        """,
-        "not the _rt_session of AgentActivity",
-        id="self by another name",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            if new:
-                ctx = self._rt_session.chat_ctx.copy()
-            else:
-                ctx = other
-            await self._rt_session.update_chat_ctx(ctx)
-        """.replace("if new:", "if new:  # <- here"),
-        "is not an addition to it",
-        id="snapshot in a branch",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            for _ in range(3):
-                await self._rt_session.update_chat_ctx(ctx)  # <- here
-        """,
-        "not taken in the same block",
-        id="push in a loop",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            try:
-                pass
-            finally:
-                await self._rt_session.update_chat_ctx(ctx)  # <- here
-        """,
-        "not taken in the same block",
-        id="push in a finally",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy(at=await now())  # <- here
-            await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "await or bind",
-        id="snapshot that awaits",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            if self._rt_session is None:  # <- here
-                return
-            await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "repeat this check",
-        id="early return",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            if self._rt_session:  # <- here
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "repeat this check",
-        id="check by truth",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            if self._rt_session is not None or other:  # <- here
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "repeat this check",
-        id="check in an or",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            while self._rt_session is not None:  # <- here
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "repeat this check",
-        id="check in a while",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            there = self._rt_session is not None  # <- here
-            if there:
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "repeat this check",
-        id="check kept in a variable",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            if self._rt_session is not None:
-                ctx = self._rt_session.chat_ctx.copy()
-                said = ctx.add_message()
-                await self._rt_session.update_chat_ctx(ctx)
-                remember(said)  # <- here
-        """,
-        "is used elsewhere",
-        id="item that a repeated check may skip",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            async with self._rt_chat_ctx_lock:  # <- here
-                await self._rt_session.update_chat_ctx(ctx)
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "holds more than one snapshot",
-        id="two pushes in one lock",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            async with self._rt_chat_ctx_lock:  # <- here
-                await tool()
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "holds more than one snapshot",
-        id="a tool in the lock",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            async with self._rt_chat_ctx_lock:  # <- here
-                try:
-                    await self._rt_session.update_chat_ctx(ctx)
-                except RealtimeError:
-                    log()
-        """,
-        "holds more than one snapshot",
-        id="error handling in the lock",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            async with self._rt_chat_ctx_lock:
-                async with self._rt_chat_ctx_lock:  # <- here
-                    await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "taken inside itself",
-        id="lock in the lock",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            async with self._rt_chat_ctx_lock:
-                if self._rt_session is not None:  # <- here
-                    await self._rt_session.update_chat_ctx(ctx)
-                else:
-                    log()
-        """,
-        "has an `else`",
-        id="check with an else",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            async with self._rt_chat_ctx_lock:  # <- here
-
-                async def later(ctx):
-                    pass
-
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "holds more than one snapshot",
-        id="function made inside the lock",
-    ),
-    pytest.param(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            async with other:  # <- here
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "`other` is held here",
-        id="another lock between",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            async with self._rt_ctx_mutex:  # <- here
-                async with self._rt_chat_ctx_lock:
-                    await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "`self._rt_ctx_mutex` is held here",
-        id="another lock around",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            async with self._lock, self._slot() as slot:  # <- here
-                await self._rt_session.update_chat_ctx(ctx)
-        """,
-        "`self._slot()` is held here",
-        id="another lock beside the activity's",
-    ),
-    pytest.param(
-        """\
+    },
+    "second name": {
+        "nested function that returns the session": given(
+            block("def session():", "return self._rt_session  # <- here"), "await helper(session())"
+        ),
+    },
+    "not the _rt_session of AgentActivity": {
+        "class inside the class": block(
+            "class Inner:", block("async def sync(self, ctx):", f"{SEND}  # <- here")
+        ),
+        "lambda in the class": (
+            "later = lambda self, ctx: self._rt_session.update_chat_ctx(ctx)  # <- here\n"
+        ),
+        "self by another name": block(
+            "async def sync(this, ctx):", "await this._rt_session.update_tools(ctx)  # <- here"
+        ),
+    },
+    "not taken in the same block": {
+        "push in a loop": taking(block("for _ in range(3):", f"{SEND}  # <- here")),
+        "push in a finally": taking(block("try:", "pass"), block("finally:", f"{SEND}  # <- here")),
+    },
+    "await or bind": {
+        "snapshot that awaits": taking(SEND).replace("copy()", "copy(at=await now())  # <- here"),
+    },
+    "repeat this check": {
+        "early return": given(block("if self._rt_session is None:  # <- here", "return"), SEND),
+        "check by truth": given(block("if self._rt_session:  # <- here", SEND)),
+        "check in an or": given(
+            block("if self._rt_session is not None or other:  # <- here", SEND)
+        ),
+        "check in a while": given(block("while self._rt_session is not None:  # <- here", SEND)),
+        "check kept in a variable": given(
+            "there = self._rt_session is not None  # <- here", block("if there:", SEND)
+        ),
+    },
+    "holds more than one snapshot": {
+        "two pushes in one lock": given(block(HELD, SEND, SEND)),
+        "a tool in the lock": given(block(HELD, "await tool()", SEND)),
+        "error handling in the lock": given(
+            block(HELD, block("try:", SEND), block("except RealtimeError:", "log()"))
+        ),
+        "function made inside the lock": given(
+            block(HELD, block("async def later(ctx):", "pass"), SEND)
+        ),
+    },
+    "taken inside itself": {
+        "lock in the lock": given(block(HOLD, block(HELD, SEND))),
+    },
+    "has an `else`": {
+        "check with an else": given(block(HOLD, block(CHECKED, SEND), block("else:", "log()"))),
+    },
+    "`other` is held here": {
+        "another lock between": taking(block("async with other:  # <- here", SEND)),
+    },
+    "`self._rt_ctx_mutex` is held here": {
+        "another lock around": given(
+            block("async with self._rt_ctx_mutex:  # <- here", block(HOLD, SEND))
+        ),
+    },
+    "`self._slot()` is held here": {
+        "another lock beside the activity's": given(
+            block("async with self._lock, self._slot() as slot:  # <- here", SEND)
+        ),
+    },
+    "`self._mutex` is held here": {
+        "another lock around a method that pushes": """\
         async def sync(self, ctx):
             await self._rt_session.update_chat_ctx(ctx)
 
@@ -673,90 +404,72 @@ REFUSED_SPANS = [
                 if other:
                     await self.later(self._agent.chat_ctx)
         """,
-        "`self._mutex` is held here",
-        id="another lock around a method that pushes",
-    ),
-    pytest.param(
-        """\
-        async def sync(self, ctx):
-            await self._mutex.acquire()  # <- here
-            try:
-                await self._rt_session.update_chat_ctx(ctx)
-            finally:
-                self._mutex.release()
-        """,
-        "takes a lock in a method that pushes",
-        id="another lock acquired",
-    ),
-]
+    },
+    "takes a lock in a method that pushes": {
+        "another lock acquired": given(
+            "await self._mutex.acquire()  # <- here",
+            *(block("try:", SEND), block("finally:", "self._mutex.release()")),
+        ),
+    },
+}
 
 
-@pytest.mark.parametrize(("methods", "reason"), REFUSED_SPANS)
+@pytest.mark.parametrize(
+    ("methods", "reason"),
+    [
+        pytest.param(methods, reason, id=name)
+        for reason, cases in REFUSED_SPANS.items()
+        for name, methods in cases.items()
+    ],
+)
 def test_refuses_the_method(methods: str, reason: str) -> None:
     source = locked(PUSH, methods)
-    with pytest.raises(NotUnderstood) as refused:
+    with refuses(source, reason):
         find_sites(source, NAME)
-    assert_names(refused, source, reason)
 
 
-TWO = module(PUSH) + "\n\n" + module(PUSH).replace("AgentActivity:", "AgentActivity:  # <- here")
+MARKED = "class AgentActivity:  # <- here"
+TWO = module(PUSH) + "\n\n" + module(PUSH).replace("class AgentActivity:", MARKED)
 
-REFUSED_MODULES = [
-    pytest.param("# <- here\nclass Other:\n    pass\n", "There is no class", id="no class"),
-    pytest.param("# <- here", "There is no class", id="nothing"),
-    pytest.param(TWO, "There are 2 classes", id="two classes"),
-    pytest.param(
-        "if True:\n    class AgentActivity:  # <- here\n        pass\n",
-        "at the top level",
-        id="class under an if",
-    ),
-    pytest.param(
-        "class Outer:\n    class AgentActivity:  # <- here\n        pass\n",
-        "at the top level",
-        id="class in a class",
-    ),
-    pytest.param("class AgentActivity:  # <- here\n    pass\n", "pushes no", id="no push"),
-    pytest.param(
-        HEAD.replace("AgentActivity:", "AgentActivity:  # <- here")
-        + "\n    def same(self, other):"
-        + "\n        return self._rt_session.chat_ctx.is_equivalent(other)\n",
+REFUSED_MODULES = {
+    "no class": ("# <- here\nclass Other:\n    pass\n", "There is no class"),
+    "nothing": ("# <- here", "There is no class"),
+    "two classes": (TWO, "There are 2 classes"),
+    "class under an if": (block("if True:", f"{MARKED}\n    pass\n"), "at the top level"),
+    "class in a class": (block("class Outer:", f"{MARKED}\n    pass\n"), "at the top level"),
+    "no push": (f"{MARKED}\n    pass\n", "pushes no"),
+    "nothing but a comparison": (
+        module(
+            block(
+                "def same(self, other):",
+                "return self._rt_session.chat_ctx.is_equivalent(other)\n",
+            ),
+            head=HEAD.replace("class AgentActivity:", MARKED),
+        ),
         "pushes no",
-        id="nothing but a comparison",
     ),
-    pytest.param("x = 1\nclass AgentActivity(:  # <- here\n", "not Python source", id="no Python"),
-    pytest.param(
+    "no Python": ("x = 1\nclass AgentActivity(:  # <- here\n", "not Python source"),
+    "function beside the class": (
         module(PUSH)
         + "\n\nasync def push(activity):\n    await activity._rt_session.x()  # <- here",
         "not the _rt_session of AgentActivity",
-        id="function beside the class",
     ),
-    pytest.param(
+    "two locks": (
         module(PUSH, head=HEAD + LOCK + LOCK.replace("Lock()", "Lock()  # <- here")),
         "is made 2 times",
-        id="two locks",
     ),
-    pytest.param(
-        module(
-            "async def sync(self, ctx):\n"
-            "    async with self._rt_chat_ctx_lock:  # <- here\n"
-            "        await self._rt_session.update_chat_ctx(ctx)\n"
-        ),
-        "taken and never made",
-        id="a lock that nobody makes",
-    ),
-    pytest.param(
+    "a lock that nobody makes": (module(given(block(HELD, SEND))), "taken and never made"),
+    "a lock made under an if": (
         HEAD + "        if locks:\n    " + LOCK.replace("\n", "\n    ").rstrip() + "  # <- here\n",
         "not made directly in",
-        id="a lock made under an if",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("source", "reason"), REFUSED_MODULES)
+@pytest.mark.parametrize(("source", "reason"), REFUSED_MODULES.values(), ids=REFUSED_MODULES)
 def test_refuses_the_module(source: str, reason: str) -> None:
-    with pytest.raises(NotUnderstood) as refused:
+    with refuses(source, reason):
         find_sites(source, NAME)
-    assert_names(refused, source, reason)
 
 
 @pytest.mark.parametrize(
@@ -775,45 +488,33 @@ def test_refuses_what_python_does(source: bytes) -> None:
     assert refused.value.line >= 1
 
 
-ACCEPTED = [
-    pytest.param("if self._rt_session is not None: return", id="return where there is a session"),
-    pytest.param("assert self._rt_session is not None, 'no session'", id="assertion"),
-    pytest.param("assert isinstance(self._rt_session, object)", id="type"),
-    pytest.param("logger.debug('session', self._rt_session)", id="logged"),
-    pytest.param("new.rt_session = self._rt_session", id="handed over"),
-    pytest.param("self._rt_session = new.rt_session", id="taken over"),
-    pytest.param("x = 1 if self._rt_session else 2", id="conditional expression"),
-    pytest.param("x = not self._rt_session", id="negation"),
-    pytest.param("if x and (self._rt_session or y): pass", id="truth"),
-    pytest.param("while self._rt_session: break", id="loop"),
-    pytest.param("await self._rt_session.update_tools([])", id="other update"),
-    pytest.param("async with self._mutex: await tool()", id="another lock around no push"),
-    pytest.param("async with self._lock: await self.sync(x)", id="activity's lock around a push"),
-    pytest.param("with keep(): await self.sync(x)", id="a plain with, which cannot wait"),
-    pytest.param("'a word on update_chat_ctx'", id="words"),
-    pytest.param("await self.update_chat_ctx(x)", id="own replacement"),
-]
+ACCEPTED = {
+    "return where there is a session": "if self._rt_session is not None: return",
+    "assertion": "assert self._rt_session is not None, 'no session'",
+    "type": "assert isinstance(self._rt_session, object)",
+    "logged": "logger.debug('session', self._rt_session)",
+    "handed over": "new.rt_session = self._rt_session",
+    "taken over": "self._rt_session = new.rt_session",
+    "conditional expression": "x = 1 if self._rt_session else 2",
+    "negation": "x = not self._rt_session",
+    "truth": "if x and (self._rt_session or y): pass",
+    "loop": "while self._rt_session: break",
+    "other update": "await self._rt_session.update_tools([])",
+    "another lock around no push": "async with self._mutex: await tool()",
+    "activity's lock around a push": "async with self._lock: await self.sync(x)",
+    "a plain with, which cannot wait": "with keep(): await self.sync(x)",
+    "words": "'a word on update_chat_ctx'",
+    "own replacement": "await self.update_chat_ctx(x)",
+}
 
 
-@pytest.mark.parametrize("statement", ACCEPTED)
+@pytest.mark.parametrize("statement", ACCEPTED.values(), ids=ACCEPTED)
 def test_accepts_other_uses_of_the_session(statement: str) -> None:
-    source = locked(PUSH, f"async def other(self, new, x, y):\n    {statement}\n")
+    source = locked(PUSH, block("async def other(self, new, x, y):", statement))
     assert [site.function for site in find_sites(source, NAME)] == ["sync"]
 
 
 def test_a_nested_function_may_use_a_name_of_its_own() -> None:
-    source = module(
-        """\
-        async def sync(self):
-            ctx = self._rt_session.chat_ctx.copy()
-            await self._rt_session.update_chat_ctx(ctx)
-
-            async def later():
-                ctx = self._rt_session.chat_ctx.copy()
-                await self._rt_session.update_chat_ctx(ctx)
-
-            def other(ctx):
-                return ctx
-        """
-    )
+    own = block("async def later():", READ, SEND)
+    source = module(taking(SEND, own, block("def other(ctx):", "return ctx")))
     assert [site.function for site in find_sites(source, NAME)] == ["sync", "later"]
