@@ -7,11 +7,11 @@ lines, so that formatting and comments stay as they were.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection
 from random import Random
 from textwrap import indent
 
-__all__ = ["Edit", "breaking", "keeping"]
+__all__ = ["Edit", "breaking", "keeping", "pick", "span", "wrap"]
 
 Edit = Callable[[Random, str], str]
 
@@ -74,37 +74,55 @@ def _function(method: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
     return function
 
 
-def _blocks(node: ast.AST) -> Iterator[Sequence[ast.stmt]]:
-    """Every list of statements below `node`."""
-    for child in ast.walk(node):
-        for _, value in ast.iter_fields(child):
-            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                yield value
-
-
-def _span(statement: ast.stmt) -> tuple[int, int]:
+def span(statement: ast.stmt) -> tuple[int, int]:
     """Its lines, as a slice; decorators are part of a definition."""
-    decorators = getattr(statement, "decorator_list", [])
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     first = min([statement.lineno, *(d.lineno for d in decorators)])
     assert statement.end_lineno is not None
     return first - 1, statement.end_lineno
 
 
-def _pick(random: Random, method: str, longest: int = 1) -> tuple[int, int, str]:
-    """One statement, or a few in a row, and their indentation: mostly ones that matter."""
-    lines = method.split("\n")
-    places = [(block, at) for block in _blocks(_function(method)) for at in range(len(block))]
+def pick(
+    random: Random, text: str, within: ast.AST, hot: Collection[str], longest: int = 1
+) -> tuple[int, int, str]:
+    """One statement below a node of `text`, or a few in a row, and their indentation.
 
-    def matters(place: tuple[Sequence[ast.stmt], int]) -> bool:
+    Mostly it is one that matters: that contains something `hot`, or stands next to it.
+    """
+    lines = text.split("\n")
+    places = [
+        (block, at)
+        for node in ast.walk(within)
+        for _, block in ast.iter_fields(node)
+        if isinstance(block, list) and block and isinstance(block[0], ast.stmt)
+        for at in range(len(block))
+    ]
+
+    def matters(place: tuple[list[ast.stmt], int]) -> bool:
         block, at = place
-        first, last = _span(block[at])
-        return last - first < 12 and any(hot in "\n".join(lines[first:last]) for hot in HOT)
+        first, last = span(block[at])
+        near = "\n".join(lines[max(first - 1, 0) : last + 1])
+        return last - first < 12 and any(name in near for name in hot)
 
-    hot = [place for place in places if matters(place)]
-    block, at = random.choice(hot if hot and random.randrange(4) else places)
+    hot_ones = [place for place in places if matters(place)]
+    block, at = random.choice(hot_ones if hot_ones and random.randrange(3) else places)
     many = random.randint(1, min(longest, len(block) - at))
-    first, last = _span(block[at])[0], _span(block[at + many - 1])[1]
-    return first, last, " " * block[at].col_offset
+    return span(block[at])[0], span(block[at + many - 1])[1], " " * block[at].col_offset
+
+
+def wrap(text: str, first: int, last: int, margin: str, head: str, tail: str) -> str:
+    """Puts a slice of lines into a block."""
+    lines = text.split("\n")
+    lines[first:last] = [
+        indent(head, margin),
+        indent("\n".join(lines[first:last]), "    "),
+        *([indent(tail, margin)] if tail else []),
+    ]
+    return "\n".join(lines)
+
+
+def _pick(random: Random, method: str, longest: int = 1) -> tuple[int, int, str]:
+    return pick(random, method, _function(method), HOT, longest)
 
 
 def _put(lines: list[str], at: int, text: str, margin: str) -> str:
@@ -122,12 +140,7 @@ def _insert(random: Random, method: str) -> str:
 
 
 def _wrap(random: Random, method: str) -> str:
-    first, last, margin = _pick(random, method, longest=4)
-    lines = method.split("\n")
-    head, tail = random.choice(BLOCKS)
-    wrapped = [indent(head, margin), indent("\n".join(lines[first:last]), "    ")]
-    lines[first:last] = [*wrapped, indent(tail, margin)]
-    return "\n".join(lines)
+    return wrap(method, *_pick(random, method, longest=4), *random.choice(BLOCKS))
 
 
 def _remove(random: Random, method: str) -> str:
@@ -171,15 +184,13 @@ def _replace(random: Random, method: str) -> str:
 
 
 def _alias(random: Random, method: str) -> str:
-    edited = _replace_all(random, method, "self._rt_session.", "session.")
-    return _put(edited.split("\n"), _start(edited), "session = self._rt_session", "    ")
-
-
-def _replace_all(random: Random, method: str, old: str, new: str) -> str:
     first, last, _ = _pick(random, method)
     lines = method.split("\n")
-    lines[first:last] = [line.replace(old, new) for line in lines[first:last]]
-    return "\n".join(lines)
+    lines[first:last] = [
+        line.replace("self._rt_session.", "session.") for line in lines[first:last]
+    ]
+    edited = "\n".join(lines)
+    return _put(lines, _start(edited), "session = self._rt_session", "    ")
 
 
 # What keeps it.
@@ -188,7 +199,7 @@ def _replace_all(random: Random, method: str, old: str, new: str) -> str:
 def _start(method: str) -> int:
     """The line, from 0, of the first statement behind a docstring."""
     body = _function(method).body
-    return _span(body[ast.get_docstring(_function(method)) is not None])[0]
+    return span(body[ast.get_docstring(_function(method)) is not None])[0]
 
 
 def _comment(random: Random, method: str) -> str:

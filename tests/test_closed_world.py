@@ -7,32 +7,28 @@ They are made in the methods of real releases, cut out of the published files wh
 from __future__ import annotations
 
 import ast
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from random import Random
-from typing import Any
 
 import pytest
 from activity import NAME, fetch
 from crude_finder import naked
 from line_by_line import unexplained
-from whole_edits import KINDS, MARK, Edited, edited, insert_line, renamed
+from real_methods import CASES, PARTS, RELEASES, cut, say
+from whole_edits import KINDS, MARK, Edited, edited, insert_line, rename, renamed
 
 from ctxlock.analysis.sites import find_sites
 from ctxlock.errors import NothingToGuard, NotUnderstood
 from ctxlock.patching.patch import patch_source
 from ctxlock.release import Scope
-from ctxlock.verified import LAST_WITHOUT_LOCK, NEWEST
+from ctxlock.verified import NEWEST
 
 pytestmark = pytest.mark.network
 
-RELEASES = [*dict.fromkeys(("1.0.23", "1.5.17", LAST_WITHOUT_LOCK, "1.8.9", NEWEST))]
 SCOPES: tuple[Scope, ...] = ("lock", "full")
-CASES = int(os.environ.get("CTXLOCK_FUZZ", "200"))
-PARTS = 4
 
 IMPORTS = "import asyncio\n\n\nclass AgentActivity:\n"
 LOCKS = ("self._rt_chat_ctx_lock", "self._lock")
@@ -67,26 +63,6 @@ class Release:
         return IMPORTS + "\n".join(t for name, t in self.methods.items() if name in wanted)
 
 
-def cut(text: str) -> dict[str, str]:
-    """The methods of the activity, each as it stands."""
-    lines = text.split("\n")
-    (activity,) = (
-        node
-        for node in ast.parse(text).body
-        if isinstance(node, ast.ClassDef) and node.name == "AgentActivity"
-    )
-    return {
-        node.name: "\n".join(
-            lines[
-                min([node.lineno, *(d.lineno for d in node.decorator_list)]) - 1 : node.end_lineno
-            ]
-        )
-        + "\n"
-        for node in activity.body
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-    }
-
-
 def read(version: str, stock: bytes) -> Release:
     sites = frozenset(site.function for site in find_sites(stock, NAME))
     return Release(version, stock, cut(stock.decode()), sites)
@@ -102,13 +78,10 @@ def counts(request: pytest.FixtureRequest) -> Iterator[Counter[tuple[str, str, s
     """Counts what became of the edits, and says so in the end."""
     found: Counter[tuple[str, str, str]] = Counter()
     yield found
-    capture: Any = request.config.pluginmanager.get_plugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        print()
-        for scope, kind in sorted({(scope, kind) for scope, kind, _ in found}):
-            of = {what: found[scope, kind, what] for what in ("kept", "refused", "neither")}
-            said = ", ".join(f"{n} {what}" for what, n in of.items() if n or what != "neither")
-            print(f"{scope}: {kind}: {sum(of.values())} tried, {said}")
+    for scope, kind in sorted({(scope, kind) for scope, kind, _ in found}):
+        of = {what: found[scope, kind, what] for what in ("kept", "refused", "neither")}
+        said = ", ".join(f"{n} {what}" for what, n in of.items() if n or what != "neither")
+        say(request, f"{scope}: {kind}: {sum(of.values())} tried, {said}")
 
 
 class Neither(AssertionError):
@@ -209,15 +182,6 @@ def test_an_edit_is_refused_or_kept(
 # What was once patched without a word.
 
 
-def rename(module: str, old: str, method: str | None = None) -> Edited:
-    """Renames an attribute everywhere, or a variable of a method."""
-
-    def again(text: str) -> str:
-        return renamed(text, old, f"{old}_7f", method is None, method)
-
-    return Edited(again(module), f"{old} renamed", lambda was, now: again(was) == now)
-
-
 def insert(module: str, method: str) -> Edited:
     """Inserts a statement in front of a method's last one."""
     (found,) = (
@@ -244,38 +208,22 @@ def test_upstreams_own_lock_by_another_name_is_refused(releases: dict[str, Relea
 @pytest.mark.parametrize(
     ("method", "edit"),
     [
-        pytest.param(
-            "_on_remote_item_added",
-            lambda module: insert(module, "_on_remote_item_added"),
-            id="statement in the recorder",
-        ),
-        pytest.param(
-            "_on_remote_item_added",
-            lambda module: rename(module, "_on_remote_item_added"),
-            id="recorder renamed",
-        ),
+        pytest.param("_on_remote_item_added", insert, id="statement in the recorder"),
+        pytest.param("_on_remote_item_added", rename, id="recorder renamed"),
         pytest.param(
             "_realtime_reply_task",
-            lambda module: rename(module, "msg", "_realtime_reply_task"),
+            lambda module, method: rename(module, "msg", method),
             id="message of a turn renamed",
         ),
-        pytest.param(
-            "_close_session",
-            lambda module: rename(module, "_close_session"),
-            id="closing renamed",
-        ),
-        pytest.param(
-            "_realtime_reply_task",
-            lambda module: rename(module, "_realtime_reply_task"),
-            id="reply task renamed",
-        ),
+        pytest.param("_close_session", rename, id="closing renamed"),
+        pytest.param("_realtime_reply_task", rename, id="reply task renamed"),
     ],
 )
 def test_what_was_patched_without_a_word(
     releases: dict[str, Release],
     scope: Scope,
     method: str,
-    edit: Callable[[str], Edited],
+    edit: Callable[[str, str], Edited],
 ) -> None:
     module = releases[NEWEST].module(method, scope=scope)
-    judge(module, edit(module), scope)
+    judge(module, edit(module, method), scope)

@@ -5,31 +5,37 @@ They are cut out of the published files when the tests run. `CTXLOCK_FUZZ` says 
 
 from __future__ import annotations
 
-import ast
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from textwrap import dedent
-from typing import Any
 
 import pytest
-from activity import HEAD, LOCK, NAME, PUSH, REPLACING, fetch, module, patched_or_refused
+from activity import (
+    HEAD,
+    HOLD,
+    LOCK,
+    NAME,
+    PUSH,
+    REPLACING,
+    SEND,
+    block,
+    fetch,
+    module,
+    patched_or_refused,
+    taking,
+)
 from crude_finder import naked
 from edits import Edit, breaking, keeping
 from line_by_line import unexplained
+from real_methods import CASES, PARTS, RELEASES, cut, say
 
 from ctxlock.analysis.sites import Site, find_sites
 from ctxlock.release import Scope
-from ctxlock.verified import LAST_WITHOUT_LOCK, NEWEST
+from ctxlock.verified import LAST_WITHOUT_LOCK
 
 pytestmark = pytest.mark.network
-
-RELEASES = [*dict.fromkeys(("1.0.23", "1.5.17", LAST_WITHOUT_LOCK, "1.8.9", NEWEST))]
-CASES = int(os.environ.get("CTXLOCK_FUZZ", "200"))
-PARTS = 4
-"""A case is found again by its number, which is its seed: no chance, and no shrinking, in it."""
 
 
 @dataclass(frozen=True)
@@ -47,24 +53,12 @@ class Method:
         return module(self.text if text is None else text, small, head=head)
 
 
-def cut(release: str, stock: bytes) -> list[Method]:
+def read(release: str, stock: bytes) -> list[Method]:
     """The methods of a stock file that hold sites."""
     text = stock.decode()
+    locked, methods = "_rt_chat_ctx_lock" in text, cut(text)
     functions = {site.function for site in find_sites(stock, NAME)}
-    (activity,) = (
-        node
-        for node in ast.parse(text).body
-        if isinstance(node, ast.ClassDef) and node.name == "AgentActivity"
-    )
-    found = []
-    for node in activity.body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name in functions:
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            lines = text.split("\n")[first - 1 : node.end_lineno]
-            locked = "_rt_chat_ctx_lock" in text
-            found.append(Method(release, node.name, dedent("\n".join(lines)), locked))
-    assert len(found) == len(functions)
-    return found
+    return [Method(release, name, dedent(methods[name]), locked) for name in sorted(functions)]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +66,7 @@ def methods(tmp_path_factory: pytest.TempPathFactory) -> list[Method]:
     return [
         method
         for release in RELEASES
-        for method in cut(release, fetch(release, tmp_path_factory.mktemp("stock")).read_bytes())
+        for method in read(release, fetch(release, tmp_path_factory.mktemp("stock")).read_bytes())
     ]
 
 
@@ -82,9 +76,7 @@ def counts(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
     found: Counter[str] = Counter()
     yield found
     said = ", ".join(f"{count} {what}" for what, count in sorted(found.items()))
-    capture: Any = request.config.pluginmanager.get_plugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        print(f"\nedits of real methods: {said}")
+    say(request, f"edits of real methods: {said}")
 
 
 def judge(source: str, scope: Scope = "lock") -> tuple[Site, ...] | None:
@@ -108,13 +100,7 @@ def test_the_crude_rules_see_what_is_unsound(methods: list[Method]) -> None:
     stock = [method for method in methods if method.release == LAST_WITHOUT_LOCK]
     bare = {method.name: len(naked(method.source())) for method in stock}
     assert bare["_realtime_generation_task_impl"] == 1 + 3  # and the small method's beside it
-    source = module(
-        "async def sync(self):\n"
-        "    ctx = self._rt_session.chat_ctx.copy()\n"
-        "    async with self._rt_chat_ctx_lock:\n"
-        "        await self._rt_session.update_chat_ctx(ctx)\n"
-    )
-    assert len(naked(source)) == 1
+    assert len(naked(module(taking(block(HOLD, SEND))))) == 1
 
 
 def edited(method: Method, edit: Edit, random: Random, most: int) -> str:

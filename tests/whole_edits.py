@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from textwrap import indent
 
-__all__ = ["KINDS", "MARK", "Edited", "edited", "insert_line", "renamed"]
+from edits import pick, span, wrap
+
+__all__ = ["KINDS", "MARK", "Edited", "edited", "insert_line", "rename", "renamed"]
 
 MARK = "marked_7f"
 """A name that nothing else has."""
@@ -117,71 +119,48 @@ def _is_word(name: str) -> bool:
         return True
 
 
-def _rename(old: str, module: str, attribute: bool, method: str | None) -> Edited:
+def rename(module: str, old: str, method: str | None = None) -> Edited:
+    """Renames an attribute everywhere, or a variable of a method."""
+
     def again(text: str) -> str:
-        return renamed(text, old, f"{old}_7f", attribute, method)
+        return renamed(text, old, f"{old}_7f", method is None, method)
 
     where = f" in {method}" if method else ""
     return Edited(again(module), f"{old} renamed{where}", lambda was, now: again(was) == now)
 
 
 def _rename_attribute(random: Random, module: str, method: str) -> Edited:
-    return _rename(random.choice(_names(module, method, True)), module, True, None)
+    return rename(module, random.choice(_names(module, method, True)))
 
 
 def _rename_local(random: Random, module: str, method: str) -> Edited:
-    return _rename(random.choice(_names(module, method, False)), module, False, method)
+    return rename(module, random.choice(_names(module, method, False)), method)
 
 
 def _rename_method(random: Random, module: str, method: str) -> Edited:
-    return _rename(method, module, True, None)
+    return rename(module, method)
 
 
 # Statements.
 
 
-def _lines(module: str, method: str) -> tuple[int, int]:
-    """The first and the last line of a method, 1-based, with its decorators."""
+def _method(module: str, method: str) -> ast.FunctionDef | ast.AsyncFunctionDef:
     (found,) = (
         node
         for node in ast.walk(ast.parse(module))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == method
     )
-    return _first(found), found.end_lineno or found.lineno
+    return found
 
 
-def _first(statement: ast.stmt) -> int:
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(d.lineno for d in decorators)])
-
-
-def _places(module: str, method: str) -> Iterator[tuple[list[ast.stmt], int]]:
-    """Every statement in a method: its block, and its place there."""
-    first, last = _lines(module, method)
-    for node in ast.walk(ast.parse(module)):
-        for _, block in ast.iter_fields(node):
-            if not (isinstance(block, list) and block and isinstance(block[0], ast.stmt)):
-                continue
-            if first < block[0].lineno <= last and not isinstance(node, (ast.Module, ast.ClassDef)):
-                yield from ((block, at) for at in range(len(block)))
+def _lines(module: str, method: str) -> tuple[int, int]:
+    """The first and the last line of a method, 1-based, with its decorators."""
+    first, last = span(_method(module, method))
+    return first + 1, last
 
 
 def _pick(random: Random, module: str, method: str, longest: int = 1) -> tuple[int, int, str]:
-    """A few statements in a row, as a slice of lines, and their indentation."""
-    places = [*_places(module, method)]
-    hot = [place for place in places if _matters(module, *place)]
-    block, at = random.choice(hot if hot and random.randrange(2) else places)
-    many = random.randint(1, min(longest, len(block) - at))
-    last = block[at + many - 1].end_lineno
-    assert last is not None
-    return _first(block[at]) - 1, last, " " * block[at].col_offset
-
-
-def _matters(module: str, block: list[ast.stmt], at: int) -> bool:
-    """Whether it is of a span, or next to one."""
-    first, last = _first(block[at]) - 1, block[at].end_lineno or 0
-    text = "\n".join(module.split("\n")[max(first - 1, 0) : last + 1])
-    return last - first < 12 and any(name in text for name in HOT)
+    return pick(random, module, _method(module, method), HOT, longest)
 
 
 def insert_line(module: str, at: int, margin: str, new: str) -> Edited:
@@ -231,11 +210,9 @@ def _delete(random: Random, module: str, method: str) -> Edited:
 
 def _wrap(random: Random, module: str, method: str) -> Edited:
     first, last, margin = _pick(random, module, method, longest=4)
-    lines = module.split("\n")
     head, tail = random.choice(BLOCKS)
-    wrapped = [indent(head, margin), indent("\n".join(lines[first:last]), "    ")]
-    lines[first:last] = [*wrapped, *([indent(tail, margin)] if tail else [])]
-    return Edited("\n".join(lines), f"lines {first + 1} to {last} wrapped: {head} {tail}")
+    text = wrap(module, first, last, margin, head, tail)
+    return Edited(text, f"lines {first + 1} to {last} wrapped: {head} {tail}")
 
 
 KINDS: dict[str, Callable[[Random, str, str], Edited]] = {
