@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -17,3 +20,19 @@ def run(*arguments: str | Path) -> int:
         main()
     assert isinstance(left.value.code, int)
     return left.value.code
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a command printed."""
+
+    out: str
+    err: str
+
+
+def says(code: int, *arguments: str | Path) -> Said:
+    """Runs `ctxlock` with `arguments`, which must end with that exit code; what it printed."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        left = run(*arguments)
+    assert left == code, err.getvalue()
+    return Said(out.getvalue(), err.getvalue())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from activity import NAME, PUSH, REPLACING, guarded, locked, module
-from cli import run
+from cli import run, says
 
 from ctxlock.patching.patch import patch_source
 from ctxlock.target import NOTICE, TARGET
@@ -39,11 +39,10 @@ def wheel(folder: Path, name: str, text: str | None) -> Path:
 
 
 @pytest.mark.parametrize(("text", "code"), [(GUARDED, 0), (BARE, 1)], ids=["guarded", "bare"])
-def test_path(text: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_path(text: str, code: int, tmp_path: Path) -> None:
     file = tmp_path / "agent_activity.py"
     file.write_text(text)
-    assert run("audit", file) == code
-    printed = capsys.readouterr().out
+    printed = says(code, "audit", file).out
     assert str(file) in printed.replace("\n", "")
     assert ("1 bare" in printed) == (code == 1)
 
@@ -60,11 +59,10 @@ def test_wheel(text: str, code: int, tmp_path: Path) -> None:
     assert run("audit", "--wheel", wheel(tmp_path, WHEEL, text)) == code
 
 
-def test_json_is_sorted_and_versioned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_sorted_and_versioned(tmp_path: Path) -> None:
     file = tmp_path / "agent_activity.py"
     file.write_text(BARE)
-    assert run("audit", "--json", file) == 1
-    printed = capsys.readouterr().out
+    printed = says(1, "audit", "--json", file).out
     report = json.loads(printed)
     assert printed == json.dumps(report, indent=2, sort_keys=True) + "\n"
     line = BARE.splitlines().index("        await self._rt_session.update_chat_ctx(ctx)") + 1
@@ -90,9 +88,7 @@ def test_json_is_sorted_and_versioned(tmp_path: Path, capsys: pytest.CaptureFixt
     }
 
 
-def test_says_that_a_waiter_does_not_look_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_says_that_a_waiter_does_not_look_again(tmp_path: Path) -> None:
     file = tmp_path / "agent_activity.py"
     file.write_text(
         locked(
@@ -104,8 +100,7 @@ def test_says_that_a_waiter_does_not_look_again(
             """
         )
     )
-    assert run("audit", file) == 1
-    printed = capsys.readouterr().out
+    printed = says(1, "audit", file).out
     assert "1 unchecked" in printed
     assert "Every site" not in printed
 
@@ -128,30 +123,22 @@ def test_installed_overlay() -> None:
     ],
 )
 def test_cannot_tell(
-    arguments: list[str],
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("some.txt", "x.whl"):
         (tmp_path / name).touch()
-    assert run("audit", *arguments) == 3
-    captured = capsys.readouterr()
+    captured = says(3, "audit", *arguments)
     assert said in captured.err
     assert captured.err.startswith("ctxlock: ")
     assert captured.out == ""
     assert "Traceback" not in captured.err
 
 
-def test_cannot_tell_names_file_and_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cannot_tell_names_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "agent_activity.py"
     file.write_text("x = 1\nclass Other: pass\n")
-    assert run("audit", file) == 3
-    assert f"ctxlock: {file}:1: There is no class AgentActivity" in capsys.readouterr().err
+    assert f"ctxlock: {file}:1: There is no class AgentActivity" in says(3, "audit", file).err
 
 
 @pytest.mark.parametrize(
@@ -161,25 +148,20 @@ def test_cannot_tell_names_file_and_line(
         pytest.param("other-1-py3-none-any.whl", GUARDED, "is a wheel of other", id="another's"),
     ],
 )
-def test_wrong_wheel(
-    name: str, text: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("audit", "--wheel", wheel(tmp_path, name, text)) == 3
-    assert said in capsys.readouterr().err
+def test_wrong_wheel(name: str, text: str | None, said: str, tmp_path: Path) -> None:
+    assert said in says(3, "audit", "--wheel", wheel(tmp_path, name, text)).err
 
 
-def test_damaged_wheel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_wheel(tmp_path: Path) -> None:
     path = tmp_path / "livekit_agents-1.8.9-py3-none-any.whl"
     path.write_bytes(b"PK not really")
-    assert run("audit", "--wheel", path) == 3
-    assert "it is not a zip file" in capsys.readouterr().err
+    assert "it is not a zip file" in says(3, "audit", "--wheel", path).err
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(TARGET, BARE)
     content = bytearray(path.read_bytes())
     content[100:120] = bytes(20)
     path.write_bytes(content)
-    assert run("audit", "--wheel", path) == 3
-    assert "or is damaged" in capsys.readouterr().err
+    assert "or is damaged" in says(3, "audit", "--wheel", path).err
 
 
 def install(folder: Path, version: str) -> None:
@@ -208,25 +190,20 @@ def script(path: Path, command: str) -> Path:
     ],
 )
 def test_wrong_environment(
-    version: str | None,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    version: str | None, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # -S keeps this environment's packages out, PYTHONPATH brings the others in
     python = script(tmp_path / "python", f'exec "{sys.executable}" -S "$@"')
     if version is not None:
         install(tmp_path / "packages", version)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
-    assert run("audit", "--python", python) == 3
-    assert said in capsys.readouterr().err
+    assert said in says(3, "audit", "--python", python).err
 
 
 @posix
-def test_not_an_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("audit", "--python", script(tmp_path / "python", "echo hello")) == 3
-    assert "is not a working Python interpreter" in capsys.readouterr().err
+def test_not_an_interpreter(tmp_path: Path) -> None:
+    said = says(3, "audit", "--python", script(tmp_path / "python", "echo hello")).err
+    assert "is not a working Python interpreter" in said
 
 
 @posix
@@ -240,12 +217,11 @@ def test_a_virtual_environment(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("minor", ["2.7", "3.6", "3.7"])
-def test_an_old_python(minor: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_old_python(minor: str) -> None:
     python = find_python(minor)
     if python is None:
         pytest.skip(f"Python {minor} is not installed")
-    assert run("audit", "--python", python) == 3
-    assert f"is Python {minor}." in capsys.readouterr().err
+    assert f"is Python {minor}." in says(3, "audit", "--python", python).err
 
 
 @pytest.mark.parametrize(
@@ -258,26 +234,21 @@ def test_an_old_python(minor: str, capsys: pytest.CaptureFixture[str]) -> None:
         ["--python", ""],
     ],
 )
-def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("audit", *arguments) == 2
-    assert "Usage:" in capsys.readouterr().err
+def test_wrong_usage(arguments: list[str]) -> None:
+    assert "Usage:" in says(2, "audit", *arguments).err
 
 
-def test_scope_lock(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scope_lock(tmp_path: Path) -> None:
     file = tmp_path / "agent_activity.py"
     file.write_text(GUARDED)
-    assert run("audit", file) == 0
-    assert "Scope lock: the lock alone." in capsys.readouterr().out
-    assert run("audit", "--json", file) == 0
-    report = json.loads(capsys.readouterr().out)
+    assert "Scope lock: the lock alone." in says(0, "audit", file).out
+    report = json.loads(says(0, "audit", "--json", file).out)
     assert (report["scope"], report["parts"]) == ("lock", [])
 
 
-def test_scope_full_and_its_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scope_full_and_its_parts(tmp_path: Path) -> None:
     file = tmp_path / "agent_activity.py"
     file.write_bytes(patch_source(module(REPLACING).encode(), NAME, "full").source)
-    assert run("audit", file) == 0
-    assert "Scope full: replacements." in capsys.readouterr().out
-    assert run("audit", "--json", file) == 0
-    report = json.loads(capsys.readouterr().out)
+    assert "Scope full: replacements." in says(0, "audit", file).out
+    report = json.loads(says(0, "audit", "--json", file).out)
     assert (report["scope"], report["parts"]) == ("full", ["replacements"])

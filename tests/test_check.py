@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from cli import run
+from cli import run, says
 from packages import Files, contents, release, write_wheel
 from packaging.version import Version
 
@@ -45,9 +45,8 @@ def pack(path: Path, files: Files) -> None:
             archive.writestr(entry, content)
 
 
-def test_the_same(patched: Path, stock: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("check", patched, "--wheel", stock) == 0
-    said = capsys.readouterr().out
+def test_the_same(patched: Path, stock: Path) -> None:
+    said = says(0, "check", patched, "--wheel", stock).out
     assert NAME in said
     assert hashlib.sha256(patched.read_bytes()).hexdigest() in said
 
@@ -96,15 +95,10 @@ def everything(files: Files) -> Files:
     ],
 )
 def test_names_what_differs(
-    change: Callable[[Files], Files],
-    said: list[str],
-    patched: Path,
-    stock: Path,
-    capsys: pytest.CaptureFixture[str],
+    change: Callable[[Files], Files], said: list[str], patched: Path, stock: Path
 ) -> None:
     pack(patched, change(contents(patched)))
-    assert run("check", patched, "--wheel", stock) == 1
-    assert capsys.readouterr().out.splitlines() == said
+    assert says(1, "check", patched, "--wheel", stock).out.splitlines() == said
 
 
 def test_bytes_before_the_archive(patched: Path, stock: Path) -> None:
@@ -112,30 +106,26 @@ def test_bytes_before_the_archive(patched: Path, stock: Path) -> None:
     assert run("check", patched, "--wheel", stock) == 1
 
 
-def test_a_file_twice(patched: Path, stock: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_twice(patched: Path, stock: Path) -> None:
     with zipfile.ZipFile(patched, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr(TARGET, b"")
-    assert run("check", patched, "--wheel", stock) == 1
-    assert f"{TARGET} is in it 2 times." in capsys.readouterr().out
+    assert f"{TARGET} is in it 2 times." in says(1, "check", patched, "--wheel", stock).out
 
 
-def test_another_name(patched: Path, stock: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_name(patched: Path, stock: Path) -> None:
     other = patched.rename(patched.with_name(NAME.replace("1.8.4", "1.8.5")))
-    assert run("check", other, "--wheel", stock) == 1
-    assert f"should be called {NAME}" in capsys.readouterr().out
+    assert f"should be called {NAME}" in says(1, "check", other, "--wheel", stock).out
 
 
-def test_of_another_release(
-    patched: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_another_release(patched: Path, tmp_path: Path) -> None:
     other = write_wheel(tmp_path / "other.whl", release("1.8.3"))
-    assert run("check", patched, "--wheel", other) == 3
-    assert "made from livekit-agents 1.8.4, but the stock wheel is 1.8.3" in capsys.readouterr().err
+    said = says(3, "check", patched, "--wheel", other).err
+    assert "made from livekit-agents 1.8.4, but the stock wheel is 1.8.3" in said
 
 
-def test_two_patched_wheels(patched: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("check", patched, "--wheel", patched) == 3
-    assert "is a patched wheel, or somebody's own build" in capsys.readouterr().err
+def test_two_patched_wheels(patched: Path) -> None:
+    said = says(3, "check", patched, "--wheel", patched).err
+    assert "is a patched wheel, or somebody's own build" in said
 
 
 @pytest.mark.parametrize(
@@ -148,9 +138,7 @@ def test_two_patched_wheels(patched: Path, capsys: pytest.CaptureFixture[str]) -
         pytest.param("cut short", "is not a zip file, or is damaged", id="cut short"),
     ],
 )
-def test_cannot_be_checked(
-    given: str, said: str, patched: Path, stock: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cannot_be_checked(given: str, said: str, patched: Path, stock: Path) -> None:
     whole = patched.read_bytes()
     if given == "stock":
         shutil.copy(stock, patched)
@@ -162,8 +150,7 @@ def test_cannot_be_checked(
         patched.unlink()
         if given == "folder":
             patched.mkdir()
-    assert run("check", patched, "--wheel", stock) == 3
-    assert said in capsys.readouterr().err
+    assert said in says(3, "check", patched, "--wheel", stock).err
 
 
 @pytest.mark.parametrize(
@@ -175,17 +162,12 @@ def test_cannot_be_checked(
     ],
 )
 def test_its_own_record_is_wrong(
-    changes: dict[str, object],
-    said: str,
-    patched: Path,
-    stock: Path,
-    capsys: pytest.CaptureFixture[str],
+    changes: dict[str, object], said: str, patched: Path, stock: Path
 ) -> None:
     files = contents(patched)
     record = json.dumps(json.loads(files[RECORDED]) | changes)
     pack(patched, {**files, RECORDED: record.encode()})
-    assert run("check", patched, "--wheel", stock) == 3
-    assert said in capsys.readouterr().err
+    assert said in says(3, "check", patched, "--wheel", stock).err
 
 
 def test_wrong_usage() -> None:
@@ -199,16 +181,13 @@ def test_fetches_the_stock_release(tmp_path: Path, capsys: pytest.CaptureFixture
     assert run("check", wheel) == 0
     pack(wheel, edited(contents(wheel)))
     capsys.readouterr()
-    assert run("check", wheel) == 1
-    assert capsys.readouterr().out == f"The content of {TARGET} differs.\n"
+    assert says(1, "check", wheel).out == f"The content of {TARGET} differs.\n"
 
 
 @pytest.mark.network
-def test_a_release_that_is_not_to_be_had(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_release_that_is_not_to_be_had(tmp_path: Path) -> None:
     files = release("1.8.999")
     upstream = read_wheel(write_wheel(tmp_path / "a.whl", files))
     assert upstream.version == Version("1.8.999")
-    assert run("check", build_overlay(upstream, tmp_path).path) == 3
-    assert "livekit-agents===1.8.999 could not be installed" in capsys.readouterr().err
+    said = says(3, "check", build_overlay(upstream, tmp_path).path).err
+    assert "livekit-agents===1.8.999 could not be installed" in said

@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from cli import run
+from cli import run, says
 from packages import FULL, PATCHED
 from rich.console import Console
 
@@ -60,9 +60,8 @@ def unboxed(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_each_command(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(name, "--help") == 0
-    assert "Exit codes:" in capsys.readouterr().out
+def test_help_of_each_command(name: str) -> None:
+    assert "Exit codes:" in says(0, name, "--help").out
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -79,9 +78,8 @@ def test_help_fills_its_lines(name: str, width: int) -> None:
         assert len(line.rstrip()) + 1 + len(after.split()[0]) >= width - 1, line
 
 
-def test_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--help") == 0
-    printed = capsys.readouterr().out
+def test_help() -> None:
+    printed = says(0, "--help").out
     assert all(name in printed for name in (*COMMANDS, "Exit codes:"))
 
 
@@ -95,9 +93,10 @@ def test_an_own_environment_excludes_a_release() -> None:
 
 
 @pytest.mark.parametrize(("name", "option"), [("verify", "--upstream"), ("explore", "--jobs")])
-def test_a_value_is_given_once(name: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(name, "--quiet", "--quiet", option, "1", option, "2") == 2
-    assert "it is given twice; give it once" in unboxed(capsys.readouterr().err)
+def test_a_value_is_given_once(name: str, option: str) -> None:
+    assert "it is given twice; give it once" in unboxed(
+        says(2, name, "--quiet", "--quiet", option, "1", option, "2").err
+    )
 
 
 def test_audit_needs_no_libcst() -> None:
@@ -114,11 +113,8 @@ def test_audit_needs_no_libcst() -> None:
         pytest.param(PATCHED, f"is no stock release; give {NEWEST}", id="a patched one"),
     ],
 )
-def test_no_such_release(
-    name: str, release: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(name, "--upstream", release) == 2
-    assert said in unboxed(capsys.readouterr().err)
+def test_no_such_release(name: str, release: str, said: str) -> None:
+    assert said in unboxed(says(2, name, "--upstream", release).err)
 
 
 @pytest.mark.parametrize(
@@ -129,14 +125,11 @@ def test_no_such_release(
         pytest.param("damaged.whl", "is not a zip file, or is damaged", id="damaged"),
     ],
 )
-def test_verify_refuses_wheel(
-    wheel: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_refuses_wheel(wheel: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "damaged.whl").write_bytes(b"PK")
     with zipfile.ZipFile(tmp_path / STOCK, "w") as archive:
         archive.writestr(f"livekit_agents-{NEWEST}.dist-info/METADATA", "")
-    assert run("verify", "--wheel", tmp_path / wheel) == 3
-    assert said in capsys.readouterr().err
+    assert said in says(3, "verify", "--wheel", tmp_path / wheel).err
 
 
 @pytest.mark.parametrize(
@@ -150,26 +143,18 @@ def test_verify_refuses_wheel(
     ],
 )
 def test_verify_reports(
-    stock: str,
-    patched: str,
-    code: int,
-    said: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    stock: str, patched: str, code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = comparison(stock, patched)
     monkeypatch.setattr("ctxlock.environments.temporary.compare", lambda *_: result)
     wheel = tmp_path / OVERLAY
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("x.dist-info/ctxlock.json", json.dumps(RECORD))
-    assert run("verify", "--wheel", wheel) == code
-    printed = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(says(code, "verify", "--wheel", wheel).out.split())
     assert said in printed
     assert (f"{NEWEST}, a race: what" in printed) == (stock != "kept")
     assert "how" not in printed.split()
-    assert run("verify", "--wheel", wheel, "--json") == code
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(says(code, "verify", "--wheel", wheel, "--json").out)
     assert report["format"] == 2
     assert report["kept"] == (patched == "kept")
     assert [r["livekit_agents"] for r in report["runs"]] == [NEWEST, PATCHED]
@@ -231,9 +216,8 @@ def test_verify_tells_what_waited_for_what() -> None:
     assert run["results"][0]["waits"] == [{"site": "text turn", "waited_for": "tool output"}]
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--version") == 0
-    assert capsys.readouterr().out.startswith("ctxlock ")
+def test_version() -> None:
+    assert says(0, "--version").out.startswith("ctxlock ")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such signal")
@@ -256,15 +240,17 @@ def test_termination_clears_away(tmp_path: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
-def test_an_error_keeps_its_brackets(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_keeps_its_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise CtxlockError("no livekit-agents[openai] here")
 
     monkeypatch.setattr(command, "app", fail)
-    assert run() == 3
-    assert capsys.readouterr().err == "ctxlock: no livekit-agents[openai] here\n"
+    assert (
+        says(
+            3,
+        ).err
+        == "ctxlock: no livekit-agents[openai] here\n"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -290,20 +276,20 @@ def test_build_from_a_wheel_and_verify_it(
     assert capsys.readouterr().out.rstrip().endswith(f"livekit-agents @ {overlay.as_uri()}")
     assert run("audit", "--wheel", overlay) == 0
     assert run("check", overlay, "--wheel", stock_wheel) == 0
-    assert run("build", "--wheel", overlay, "-o", tmp_path) == 3
-    assert f"give the stock wheel of livekit-agents {NEWEST}" in capsys.readouterr().err
-    assert run("verify", "--wheel", overlay) == 0
-    assert "the patched release kept every" in " ".join(capsys.readouterr().out.split())
+    said = says(3, "build", "--wheel", overlay, "-o", tmp_path).err
+    assert f"give the stock wheel of livekit-agents {NEWEST}" in said
+    assert "the patched release kept every" in " ".join(
+        says(0, "verify", "--wheel", overlay).out.split()
+    )
 
 
 @pytest.mark.network
 @pytest.mark.parametrize("name", ["diff", "build", "verify", "explore"])
 def test_the_pre_release_has_no_full_scope(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(name, "--upstream", "2.0.0b1", "--scope", "full", "--quiet") == 3
-    captured = capsys.readouterr()
+    captured = says(3, name, "--upstream", "2.0.0b1", "--scope", "full", "--quiet")
     assert captured.out == ""
     assert captured.err.startswith(f"ctxlock: {TARGET}:")
     assert captured.err.endswith(
@@ -321,12 +307,10 @@ def test_build_is_the_same_from_the_index(stock_wheel: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.network
-def test_build_into_what_is_no_folder(
-    stock_wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_build_into_what_is_no_folder(stock_wheel: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("kept")
-    assert run("build", "--wheel", stock_wheel, "-o", tmp_path / "file") == 3
-    assert "name a folder that you may write to" in capsys.readouterr().err
+    said = says(3, "build", "--wheel", stock_wheel, "-o", tmp_path / "file").err
+    assert "name a folder that you may write to" in said
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
     assert (tmp_path / "file").read_text() == "kept"
 
@@ -350,12 +334,9 @@ def test_diff_applies(
 
 @pytest.mark.network
 @pytest.mark.parametrize("name", ["diff", "build", "verify"])
-def test_unknown_release(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unknown_release(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(name, "--upstream", "1.8.999") == 3
-    captured = capsys.readouterr()
+    captured = says(3, name, "--upstream", "1.8.999")
     assert (
         "livekit-agents===1.8.999 could not be installed; check the release number" in captured.err
     )
@@ -364,14 +345,11 @@ def test_unknown_release(
 
 
 @pytest.mark.parametrize("name", ["diff", "build", "verify"])
-def test_no_network(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_network(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for tool in ("UV_DEFAULT_INDEX", "PIP_INDEX_URL"):
         monkeypatch.setenv(tool, "http://127.0.0.1:1/")  # nobody listens on port 1
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     monkeypatch.setenv("UV_NO_CACHE", "1")
-    assert run(name, "--upstream", "1.8.8") == 3
-    assert "The package index could not be reached" in capsys.readouterr().err
+    assert "The package index could not be reached" in says(3, name, "--upstream", "1.8.8").err
     assert list(tmp_path.iterdir()) == []

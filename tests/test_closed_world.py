@@ -78,10 +78,12 @@ def counts(request: pytest.FixtureRequest) -> Iterator[Counter[tuple[str, str, s
     """Counts what became of the edits, and says so in the end."""
     found: Counter[tuple[str, str, str]] = Counter()
     yield found
+    lines = []
     for scope, kind in sorted({(scope, kind) for scope, kind, _ in found}):
         of = {what: found[scope, kind, what] for what in ("kept", "refused", "neither")}
         said = ", ".join(f"{n} {what}" for what, n in of.items() if n or what != "neither")
-        say(request, f"{scope}: {kind}: {sum(of.values())} tried, {said}")
+        lines.append(f"{scope}: {kind}: {sum(of.values())} tried, {said}")
+    say(request, "\n".join(lines))
 
 
 class Neither(AssertionError):

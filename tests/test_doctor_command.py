@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from cli import run
+from cli import run, says
 from doctor_lines import Script, keeping, losing, production
 
 
@@ -24,9 +24,8 @@ def log(tmp_path: Path) -> Path:
     return written(tmp_path / "agent.log", losing("a"), keeping("b"))
 
 
-def test_something_lost(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("doctor", log) == 1
-    said = capsys.readouterr().out
+def test_something_lost(log: Path) -> None:
+    said = says(1, "doctor", log).out
     assert said.startswith("1 of 2 calls lost an item of the conversation.\n")
     assert "  LOST, strong evidence: the output of lookup (10 characters), item_a6\n" in said
     assert "    race: text turn during a tool output\n" in said
@@ -37,30 +36,27 @@ def test_something_lost(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Back: " not in said  # nothing is
 
 
-def test_nothing_lost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("doctor", written(tmp_path / "agent.log", keeping())) == 0
-    said = capsys.readouterr().out
+def test_nothing_lost(tmp_path: Path) -> None:
+    said = says(0, "doctor", written(tmp_path / "agent.log", keeping())).out
     assert said.startswith("Nothing lost by strong evidence in 1 call.\n")
     assert "Lost: " not in said and "What to do: " not in said
 
 
-def test_weak_evidence_is_no_harm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_weak_evidence_is_no_harm(tmp_path: Path) -> None:
     script = Script()
     script.opened()
     output = script.output(script.called())
     script.update(output)
     script.update(delete=(output,))
-    assert run("doctor", written(tmp_path / "agent.log", script)) == 0
-    said = capsys.readouterr().out
+    said = says(0, "doctor", written(tmp_path / "agent.log", script)).out
     summary = "Nothing lost by strong evidence in 1 call; 1 may have lost one, by weak evidence.\n"
     assert said.startswith(summary)
     assert "  MAYBE LOST, weak evidence: the output of lookup" in said
     assert "What to do: " not in said
 
 
-def test_json(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("doctor", log, "--json") == 1
-    text = capsys.readouterr().out
+def test_json(log: Path) -> None:
+    text = says(1, "doctor", log, "--json").out
     told = json.loads(text)
     assert text == json.dumps(told, indent=2, sort_keys=True) + "\n"
     assert told["format"] == 1 and told["lost"] is True
@@ -92,10 +88,9 @@ class Outline(HTMLParser):
         self.harm += "harm" in (dict(attrs).get("class") or "").split()
 
 
-def test_page(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_page(log: Path, tmp_path: Path) -> None:
     target = tmp_path / "lost.html"
-    assert run("doctor", log, "--html", target) == 1
-    assert f"The diagrams are in {target}." in capsys.readouterr().out
+    assert f"The diagrams are in {target}." in says(1, "doctor", log, "--html", target).out
     outline = Outline()
     text = target.read_text(encoding="utf-8")
     outline.feed(text)
@@ -119,17 +114,15 @@ def test_a_page_that_cannot_be_written(log: Path, tmp_path: Path) -> None:
     assert run("doctor", log, "--html", tmp_path / "no" / "lost.html") == 3
 
 
-def test_a_page_is_not_written_over_a_log(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_is_not_written_over_a_log(log: Path) -> None:
     before = log.read_bytes()
-    assert run("doctor", log, "--html", log.parent / "." / log.name) == 2
-    assert "--html" in capsys.readouterr().err
+    assert "--html" in says(2, "doctor", log, "--html", log.parent / "." / log.name).err
     assert log.read_bytes() == before
 
 
-def test_json_and_a_page(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_and_a_page(log: Path, tmp_path: Path) -> None:
     target = tmp_path / "lost.html"
-    assert run("doctor", log, "--json", "--html", target) == 1
-    assert json.loads(capsys.readouterr().out)["lost"] is True
+    assert json.loads(says(1, "doctor", log, "--json", "--html", target).out)["lost"] is True
     assert target.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
@@ -140,11 +133,8 @@ def test_no_page_is_left_of_a_log_without_events(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_advice_for_both_readers(
-    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("doctor", log) == 1
-    said = capsys.readouterr().out
+def test_advice_for_both_readers(log: Path, tmp_path: Path) -> None:
+    said = says(1, "doctor", log).out
     audit, verify = said.index("ctxlock audit"), said.index("ctxlock verify on that Python")
     assert audit < verify < said.index("If it is: the likeliest cause is a stale copy")
 
@@ -155,8 +145,7 @@ def test_advice_for_both_readers(
     }
     with log.open("a", encoding="utf-8") as stream:
         stream.write(json.dumps(waited) + "\n")
-    assert run("doctor", log) == 1
-    said = capsys.readouterr().out
+    said = says(1, "doctor", log).out
     assert "the agent runs the patched release already, in the scope full" in said.replace(
         "\n", " "
     )
@@ -164,49 +153,38 @@ def test_advice_for_both_readers(
     assert "ctxlock audit" not in said and "how to install it" not in said
 
 
-def test_advice_about_what_the_lock_does_not_keep(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_advice_about_what_the_lock_does_not_keep(tmp_path: Path) -> None:
     script = Script()
     script.opened()
     script.update(script.message())
     turn = script.heard()
     script.update(script.message(), delete=(turn,))
-    assert run("doctor", written(tmp_path / "agent.log", script)) == 1
-    said = capsys.readouterr().out
+    said = says(1, "doctor", written(tmp_path / "agent.log", script)).out
     assert "the scope full does" in said and "the patch ends them" not in said
 
 
-def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("doctor") == 2
-    assert "LOG" in capsys.readouterr().err
+def test_wrong_usage() -> None:
+    assert "LOG" in says(2, "doctor").err
 
 
-def test_another_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_log(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     path.write_text("GET / 200\n", encoding="utf-8")
-    assert run("doctor", path) == 3
-    said = capsys.readouterr().err
+    said = says(3, "doctor", path).err
     assert (
         "LK_OPENAI_DEBUG=1" in said and "LIVEKIT_LOG_LEVEL=DEBUG" in said and "access.log" in said
     )
 
 
-def test_logs_without_events_are_named_beside_one_with_some(
-    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_logs_without_events_are_named_beside_one_with_some(log: Path, tmp_path: Path) -> None:
     other = tmp_path / "access.log"
     other.write_text("GET / 200\n", encoding="utf-8")
-    assert run("doctor", log, other) == 1
-    assert f"Without any event: {other}.\n" in capsys.readouterr().out
+    assert f"Without any event: {other}.\n" in says(1, "doctor", log, other).out
 
 
-def test_events_are_counted_alike_in_the_summary_and_the_call(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_events_are_counted_alike_in_the_summary_and_the_call(tmp_path: Path) -> None:
     script = losing()
-    assert run("doctor", written(tmp_path / "agent.log", script)) == 1
-    said = capsys.readouterr().out
+    said = says(1, "doctor", written(tmp_path / "agent.log", script)).out
     pieces = sum(event["type"].endswith(".delta") for _, _, event in script.written)
     events = len(script.written) - pieces
     assert pieces
@@ -214,17 +192,13 @@ def test_events_are_counted_alike_in_the_summary_and_the_call(
     assert f"job AJ_0: {events} events, " in said
 
 
-def test_nothing_on_standard_input(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    assert run("doctor", "-") == 3
-    assert "in standard input (0 lines)" in capsys.readouterr().err
+    assert "in standard input (0 lines)" in says(3, "doctor", "-").err
 
 
-def test_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("doctor", tmp_path / "agent.log") == 3
-    assert "cannot be read: No such file" in capsys.readouterr().err
+def test_no_file(tmp_path: Path) -> None:
+    assert "cannot be read: No such file" in says(3, "doctor", tmp_path / "agent.log").err
 
 
 def test_standard_input(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:

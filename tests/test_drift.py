@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import run
+from cli import run, says
 from packages import Files, contents, install, put, release, write_wheel
 
 from ctxlock import PATCH_NUMBER
@@ -63,8 +63,7 @@ def audited(
     """The exit code, the state of each file that differs, and what the text says."""
     code = run("audit", *where)
     text = capsys.readouterr().out
-    assert run("audit", "--json", *where) == code
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(says(code, "audit", "--json", *where).out)
     states = {entry["path"]: entry["state"] for entry in report["differences"]}
     for path, state in states.items():
         assert f"{path}: {state}\n" in text
@@ -80,8 +79,7 @@ def test_as_built(
         assert (code, states) == (0, {})
         assert f"Scope {scope}: " in text
         assert "The files are as built" in text
-    assert run("audit", "--json", site) == 0
-    assert json.loads(capsys.readouterr().out)["compared"] is True
+    assert json.loads(says(0, "audit", "--json", site).out)["compared"] is True
 
 
 def gutted(files: Files) -> Files:
@@ -255,8 +253,10 @@ def test_without_the_file(site: Path, capsys: pytest.CaptureFixture[str]) -> Non
     code, states, text = audited(capsys, site)
     assert (code, states) == (1, {TARGET: "missing"})
     assert "There is no class" not in text
-    assert run("audit", "--json", site) == 1
-    assert json.loads(capsys.readouterr().out)["not_understood"] == f"{site / TARGET} is missing."
+    assert (
+        json.loads(says(1, "audit", "--json", site).out)["not_understood"]
+        == f"{site / TARGET} is missing."
+    )
 
 
 @pytest.mark.parametrize("scope", ["full"], indirect=True)
@@ -313,8 +313,7 @@ def test_a_bare_file_is_not_compared(
     code, states, text = audited(capsys, lone)
     assert (code, states) == (0, {})
     assert "Not compared: there is no dist-info folder with a ctxlock.json beside it." in text
-    assert run("audit", "--json", lone) == 0
-    assert json.loads(capsys.readouterr().out)["compared"] is False
+    assert json.loads(says(0, "audit", "--json", lone).out)["compared"] is False
 
 
 def test_a_folder_without_a_dist_info(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -332,11 +331,10 @@ def test_a_file_in_its_place_is_compared(site: Path, capsys: pytest.CaptureFixtu
     assert audited(capsys, site / TARGET)[:2] == (1, {TARGET: "differs"})
 
 
-def test_more_than_one_dist_info(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_more_than_one_dist_info(site: Path) -> None:
     (site / "Livekit.Agents-1.0.0.dist-info").mkdir()
     (site / "livekit_plugins_openai-1.0.0.dist-info").mkdir()
-    assert run("audit", site) == 3
-    said = capsys.readouterr().err
+    said = says(3, "audit", site).err
     assert f"{site} holds more than one dist-info folder of livekit-agents" in said
     assert "Livekit.Agents-1.0.0.dist-info" in said
     assert "openai" not in said
@@ -353,38 +351,30 @@ def test_more_than_one_dist_info(site: Path, capsys: pytest.CaptureFixture[str])
         ),
     ],
 )
-def test_a_record_that_cannot_be_read(
-    content: str, said: str, site: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_record_that_cannot_be_read(content: str, said: str, site: Path) -> None:
     record = record_of(site)
     record.write_text(content)
-    assert run("audit", site) == 3
-    printed = capsys.readouterr().err
+    printed = says(3, "audit", site).err
     assert printed.startswith(f"ctxlock: {record} ")
     assert said in printed
 
 
 @posix
 @pytest.mark.parametrize("path", [PROVENANCE, ADDED])
-def test_a_folder_in_the_place_of_a_file(
-    path: str, site: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_in_the_place_of_a_file(path: str, site: Path) -> None:
     file = record_of(site) if path == PROVENANCE else site / ADDED
     file.unlink(missing_ok=True)
     file.mkdir()
-    assert run("audit", site) == 3
-    assert f"{file} could not be read: Is a directory; it must" in capsys.readouterr().err
+    assert f"{file} could not be read: Is a directory; it must" in says(3, "audit", site).err
 
 
-def test_a_file_twice_in_a_wheel(wheel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_twice_in_a_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr(TARGET, b"")
-    assert run("audit", "--wheel", wheel) == 3
-    assert "holds a file of the same name twice" in capsys.readouterr().err
+    assert "holds a file of the same name twice" in says(3, "audit", "--wheel", wheel).err
 
 
-def test_fits_a_terminal(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fits_a_terminal(site: Path) -> None:
     put(site, {TARGET: b"", ADDED: b""})
-    assert run("audit", site) == 1
-    lines = capsys.readouterr().out.splitlines()
+    lines = says(1, "audit", site).out.splitlines()
     assert all(len(line) <= 80 or str(site) in line for line in lines)

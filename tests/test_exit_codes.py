@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli import run
+from cli import says
 
 from ctxlock.cli import app as command
 from ctxlock.environments.runner import read_report
@@ -17,20 +17,25 @@ from ctxlock.errors import CtxlockError
 COMMAND = [sys.executable, "-m", "ctxlock"]
 
 
-def test_unforeseen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unforeseen(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> None:
         raise ZeroDivisionError("by\nzero")
 
     monkeypatch.setattr(command, "app", fail)
-    assert run() == 3
-    said = capsys.readouterr().err
+    said = says(
+        3,
+    ).err
     assert said == (
         "ctxlock: This error was not expected: ZeroDivisionError: by zero; "
         "set CTXLOCK_TRACEBACK=1 to see where it arose.\n"
     )
     monkeypatch.setenv("CTXLOCK_TRACEBACK", "1")
-    assert run() == 3
-    assert "Traceback (most recent call last)" in capsys.readouterr().err
+    assert (
+        "Traceback (most recent call last)"
+        in says(
+            3,
+        ).err
+    )
 
 
 @pytest.mark.parametrize("arguments", [["audit", "--json"], ["audit"], ["--help"]], ids=" ".join)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import run
+from cli import run, says
 from rich.console import Console
 
 from ctxlock.cli import explore as explore_command
@@ -59,19 +59,13 @@ ENDLESS = group(PAIR, {"text turn > tool output": [5, 0, 0]}, exhausted=True)
     ],
 )
 def test_verdict_is_the_exit_code(
-    found: Exploration,
-    verdict: str,
-    code: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    found: Exploration, verdict: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(explore_command, "_environment", lambda *_: "python")
     monkeypatch.setattr(explore_command, "run_module", lambda *_: json.dumps(found.report))
     assert found.verdict == verdict
-    assert run("explore") == code
-    assert verdict in capsys.readouterr().out
-    assert run("explore", "--json") == code
-    assert json.loads(capsys.readouterr().out)["verdict"] == verdict
+    assert verdict in says(code, "explore").out
+    assert json.loads(says(code, "explore", "--json").out)["verdict"] == verdict
 
 
 def printed(found: Exploration) -> str:
@@ -146,7 +140,7 @@ def test_known_limits_are_explained() -> None:
     "arguments",
     [["--upstream", "1.8.9", "--stock", "1.8.9"], ["--depth", "1"], ["--jobs", "0"]],
 )
-def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage(arguments: list[str]) -> None:
     assert run("explore", *arguments) == 2
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from cli import run
+from cli import run, says
 from serving import Client, command, output, user
 
 
@@ -91,9 +91,8 @@ def test_a_taken_port(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Give a --port that is free" in said
 
 
-def test_no_such_host(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("serve", "--host", "no.such.host.invalid", "--port", "0") == 3
-    said = capsys.readouterr().err
+def test_no_such_host() -> None:
+    said = says(3, "serve", "--host", "no.such.host.invalid", "--port", "0").err
     assert "Anybody who reaches no.such.host.invalid" in said
     assert "cannot listen on no.such.host.invalid" in said
 
@@ -117,9 +116,10 @@ def test_wrong_usage(options: tuple[str, str]) -> None:
     assert run("serve", *options) == 2
 
 
-def test_bad_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("serve", "--rules", tmp_path / "none.toml") == 3
-    assert "none.toml could not be read" in capsys.readouterr().err.replace("\n", "")
+def test_bad_rules(tmp_path: Path) -> None:
+    assert "none.toml could not be read" in says(
+        3, "serve", "--rules", tmp_path / "none.toml"
+    ).err.replace("\n", "")
 
 
 def test_without_its_extra() -> None:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli import run
+from cli import run, says
 from packages import PATCHED, install, release
 
 from ctxlock.environments import existing as own
@@ -45,16 +45,15 @@ def answer(version: str | None, python: tuple[int, int] = (3, 11)) -> str:
         pytest.param(answer(None), "has no metadata that names its version", id="no metadata"),
     ],
 )
-def test_refuses(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("verify", "--python", script(tmp_path / "python", text)) == 3
-    assert said in capsys.readouterr().err
+def test_refuses(text: str, said: str, tmp_path: Path) -> None:
+    assert said in says(3, "verify", "--python", script(tmp_path / "python", text)).err
 
 
-def test_no_such_interpreter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("verify", "--python", tmp_path / "python") == 3
-    assert "could not be started: No such file or directory; name" in capsys.readouterr().err
-    assert run("verify", "--python", tmp_path) == 3
-    assert "is a folder, but not a virtual environment" in capsys.readouterr().err
+def test_no_such_interpreter(tmp_path: Path) -> None:
+    said = says(3, "verify", "--python", tmp_path / "python").err
+    assert "could not be started: No such file or directory; name" in said
+    said = says(3, "verify", "--python", tmp_path).err
+    assert "is a folder, but not a virtual environment" in said
 
 
 def test_a_virtual_environment_stands_for_its_interpreter(
@@ -66,12 +65,9 @@ def test_a_virtual_environment_stands_for_its_interpreter(
     assert Path(found.python).parent == Path(sys.executable).parent
 
 
-def test_broken_livekit_agents(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_broken_livekit_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(install(tmp_path, release())))
-    assert run("verify", "--python", sys.executable, "--quiet") == 3
-    said = capsys.readouterr().err
+    said = says(3, "verify", "--python", sys.executable, "--quiet").err
     assert said.startswith("ctxlock: The races could not run with ")
     assert "ImportError" in said and "check that it can import livekit.agents" in said
 
@@ -79,9 +75,7 @@ def test_broken_livekit_agents(
 @pytest.mark.parametrize(
     ("outcome", "code"), [("kept", 0), ("lost", 1), ("crashed", 1), ("stuck", 3), ("error", 3)]
 )
-def test_exit_codes(
-    outcome: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_exit_codes(outcome: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def races(column: str, *_: object, through_plugin: bool, **__: object) -> Races:
         if through_plugin:
             raise Unavailable("no plugin")
@@ -95,9 +89,8 @@ def test_exit_codes(
         return Path("patched")
 
     monkeypatch.setattr(own, "_patched", patched)
-    assert run("verify", "--python", sys.executable, "--json", "--quiet") == code
+    printed = says(code, "verify", "--python", sys.executable, "--json", "--quiet")
     more = ("--scope", "full", "--json", "--quiet")
-    printed = capsys.readouterr()
     report = json.loads(printed.out)
     assert (report["kept"], printed.err) == (code == 0, "")
     assert [r["column"] for r in report["runs"]] == ["yours", "patched"]
@@ -164,10 +157,10 @@ def test_stock_and_a_patched_copy_in_front(
 
 @pytest.mark.parametrize("name", ["missing/page.html", "."])
 def test_a_page_that_cannot_be_written(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Is refused before the races run."""
     monkeypatch.setattr(own, "examine", lambda *_: pytest.fail("the work has begun"))
-    assert run("verify", "--python", sys.executable, "--html", tmp_path / name) == 3
-    assert "; name a file" in capsys.readouterr().err
+    said = says(3, "verify", "--python", sys.executable, "--html", tmp_path / name).err
+    assert "; name a file" in said
     assert os.listdir(tmp_path) == []
