@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli import run, says
+from cli import says
 from packages import Files, contents, install, put, release, write_wheel
 
 from ctxlock import PATCH_NUMBER
@@ -57,96 +57,78 @@ def record_of(site: Path) -> Path:
     return record
 
 
-def audited(
-    capsys: pytest.CaptureFixture[str], *where: str | Path
-) -> tuple[int, dict[str, str], str]:
-    """The exit code, the state of each file that differs, and what the text says."""
-    code = run("audit", *where)
-    text = capsys.readouterr().out
+def audited(code: int, expected: dict[str, str], *where: str | Path) -> str:
+    """What the text says; the exit code and the state of each file that differs are `expected`."""
+    text = says(code, "audit", *where).out
     report = json.loads(says(code, "audit", "--json", *where).out)
     states = {entry["path"]: entry["state"] for entry in report["differences"]}
+    assert states == expected
     for path, state in states.items():
         assert f"{path}: {state}\n" in text
     assert ("Every place that updates the conversation is guarded" in text) == (code == 0)
-    return code, states, text
+    return text
 
 
-def test_as_built(
-    scope: Scope, wheel: Path, site: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_as_built(scope: Scope, wheel: Path, site: Path) -> None:
     for where in ([site], ["--wheel", wheel], [site / TARGET]):
-        code, states, text = audited(capsys, *where)
-        assert (code, states) == (0, {})
+        text = audited(0, {}, *where)
         assert f"Scope {scope}: " in text
         assert "The files are as built" in text
     assert json.loads(says(0, "audit", "--json", site).out)["compared"] is True
 
 
-def gutted(files: Files) -> Files:
-    return {**files, ADDED: b""}
+Change = dict[str, bytes | Callable[[bytes], bytes] | None]
+"""What is made of some files; `None` deletes one."""
+
+GUTTED: Change = {ADDED: b""}
+DELETED: Change = {ADDED: None}
+EDITED: Change = {TARGET: lambda text: text + b"\n"}
+UNPATCHED: Change = {TARGET: release()[TARGET]}  # as after a tool that put the stock file back
+WITHOUT_NOTICE: Change = {TARGET: lambda text: text.replace(NOTICE.encode(), b"#")}
 
 
-def deleted(files: Files) -> Files:
-    return {path: text for path, text in files.items() if path != ADDED}
+def changed(files: Files, change: Change) -> Files:
+    after = dict(files)
+    for wanted, content in change.items():
+        path = next((path for path in files if path.endswith(wanted)), wanted)
+        if content is None:
+            del after[path]
+        else:
+            after[path] = content(files[path]) if callable(content) else content
+    return after
 
 
-def edited(files: Files) -> Files:
-    return {**files, TARGET: files[TARGET] + b"\n"}
-
-
-def unpatched(files: Files) -> Files:
-    """As after a tool that put the stock file back."""
-    return {**files, TARGET: release()[TARGET]}
-
-
-def emptied(files: Files) -> Files:
-    return {**files, TARGET: b""}
-
-
-def without_target(files: Files) -> Files:
-    return {path: text for path, text in files.items() if path != TARGET}
-
-
-def without_record(files: Files) -> Files:
-    return {path: text for path, text in files.items() if not path.endswith(PROVENANCE)}
-
-
-def without_notice(files: Files) -> Files:
-    return {**files, TARGET: files[TARGET].replace(NOTICE.encode(), b"#")}
-
-
-CHANGES: list[tuple[Scope, Callable[[Files], Files], dict[str, str]]] = [
-    ("full", gutted, {ADDED: "differs"}),
-    ("full", deleted, {ADDED: "missing"}),
-    ("lock", gutted, {ADDED: "one too many"}),
-    ("lock", edited, {TARGET: "differs"}),
-    ("full", edited, {TARGET: "differs"}),
-    ("lock", without_notice, {TARGET: "differs"}),
-    ("full", without_notice, {TARGET: "differs"}),
-    ("lock", unpatched, {TARGET: "differs"}),
-    ("full", unpatched, {TARGET: "differs"}),
-    ("full", emptied, {TARGET: "differs"}),
-    ("full", without_target, {TARGET: "missing"}),
-    ("full", lambda files: emptied(gutted(files)), {TARGET: "differs", ADDED: "differs"}),
-    ("lock", without_record, {"RECORD": "missing"}),
-    ("full", without_record, {"RECORD": "missing"}),
-]
+CHANGES: dict[str, tuple[Scope, Change, dict[str, str]]] = {
+    "the added file emptied": ("full", GUTTED, {ADDED: "differs"}),
+    "the added file deleted": ("full", DELETED, {ADDED: "missing"}),
+    "one added to the scope lock": ("lock", GUTTED, {ADDED: "one too many"}),
+    "edited, lock": ("lock", EDITED, {TARGET: "differs"}),
+    "edited": ("full", EDITED, {TARGET: "differs"}),
+    "no notice, lock": ("lock", WITHOUT_NOTICE, {TARGET: "differs"}),
+    "no notice": ("full", WITHOUT_NOTICE, {TARGET: "differs"}),
+    "as published, lock": ("lock", UNPATCHED, {TARGET: "differs"}),
+    "as published": ("full", UNPATCHED, {TARGET: "differs"}),
+    "emptied": ("full", {TARGET: b""}, {TARGET: "differs"}),
+    "deleted": ("full", {TARGET: None}, {TARGET: "missing"}),
+    "both emptied": ("full", {TARGET: b"", ADDED: b""}, {TARGET: "differs", ADDED: "differs"}),
+    "no record, lock": ("lock", {PROVENANCE: None}, {"RECORD": "missing"}),
+    "no record": ("full", {PROVENANCE: None}, {"RECORD": "missing"}),
+}
 
 
 @pytest.mark.parametrize("how", ["folder", "wheel"])
-@pytest.mark.parametrize(("scope", "change", "expected"), CHANGES)
+@pytest.mark.parametrize(("scope", "change", "expected"), CHANGES.values(), ids=CHANGES)
 def test_names_what_differs(
     scope: Scope,
-    change: Callable[[Files], Files],
+    change: Change,
     expected: dict[str, str],
     how: str,
     wheel: Path,
     site: Path,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     own = record_of(site).relative_to(site).as_posix()
-    files = change(contents(wheel))
+    files = changed(contents(wheel), change)
     if how == "wheel":
         with zipfile.ZipFile(wheel, "w") as archive:
             for path, content in files.items():
@@ -155,9 +137,8 @@ def test_names_what_differs(
     else:
         put(tmp_path / "other", files)
         where = [tmp_path / "other"]
-    code, states, text = audited(capsys, *where)
-    assert code == 1
-    assert states == {own if path == "RECORD" else path: s for path, s in expected.items()}
+    states = {own if path == "RECORD" else path: state for path, state in expected.items()}
+    text = audited(1, states, *where)
     assert "The files are not as built." in text
     afresh = how == "folder" and {*expected.values()} != {"one too many"}
     assert ("Install it again" in text) == afresh
@@ -201,29 +182,23 @@ def without_the_added(site: Path, record: dict[str, Any]) -> None:
     ],
 )
 def test_a_record_that_contradicts_itself(
-    scope: Scope,
-    change: Callable[[Path, dict[str, Any]], None],
-    site: Path,
-    capsys: pytest.CaptureFixture[str],
+    scope: Scope, change: Callable[[Path, dict[str, Any]], None], site: Path
 ) -> None:
     record = json.loads(record_of(site).read_text())
     change(site, record)
     path = record_of(site)
     path.write_text(json.dumps(record))
     for where in (site, site / TARGET):
-        code, states, text = audited(capsys, where)
-        assert (code, states) == (1, {path.relative_to(site).as_posix(): "differs"})
+        text = audited(1, {path.relative_to(site).as_posix(): "differs"}, where)
         assert f"Scope {scope}: " in text  # as the file shows
         assert "The files are as built" not in text
 
 
-def test_a_wheel_by_the_name_of_another_scope(
-    scope: Scope, wheel: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wheel_by_the_name_of_another_scope(scope: Scope, wheel: Path) -> None:
     other = "full" if scope == "lock" else "lock"
     renamed = wheel.rename(wheel.with_name(wheel.name.replace(f".{scope}-", f".{other}-")))
-    code, states, _ = audited(capsys, "--wheel", renamed)
-    assert (code, [*states.values()]) == (1, ["differs"])
+    (path,) = (path for path in contents(renamed) if path.endswith(PROVENANCE))
+    audited(1, {path: "differs"}, "--wheel", renamed)
 
 
 @pytest.mark.parametrize(
@@ -237,21 +212,17 @@ def test_a_wheel_by_the_name_of_another_scope(
         ("full", "mine"),
     ],
 )
-def test_other_labels(
-    scope: Scope, version: str, site: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_labels(scope: Scope, version: str, site: Path) -> None:
     """Patch 1 did not name the scope lock; somebody else's label says nothing of it."""
     info = record_of(site).parent
     info.rename(info.with_name(f"livekit_agents-{version}.dist-info"))
-    code, states, text = audited(capsys, site)
-    assert (code, states) == (0, {})
+    text = audited(0, {}, site)
     assert f"Scope {scope}: " in text
 
 
-def test_without_the_file(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_file(site: Path) -> None:
     (site / TARGET).unlink()
-    code, states, text = audited(capsys, site)
-    assert (code, states) == (1, {TARGET: "missing"})
+    text = audited(1, {TARGET: "missing"}, site)
     assert "There is no class" not in text
     assert (
         json.loads(says(1, "audit", "--json", site).out)["not_understood"]
@@ -260,75 +231,60 @@ def test_without_the_file(site: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 
 @pytest.mark.parametrize("scope", ["full"], indirect=True)
-@pytest.mark.parametrize("change", [gutted, deleted, None])
-def test_what_it_would_have_of_the_scope_full(
-    change: Callable[[Files], Files] | None,
-    wheel: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.mark.parametrize("change", [GUTTED, DELETED, {}])
+def test_what_it_would_have_of_the_scope_full(change: Change, wheel: Path, tmp_path: Path) -> None:
     files = contents(wheel)
-    put(tmp_path / "other", files if change is None else change(files))
-    text = " ".join(audited(capsys, tmp_path / "other")[2].split())
-    assert ("if the added file were as built." in text) == (change is not None)
+    put(tmp_path / "other", changed(files, change))
+    states = {ADDED: "missing" if change == DELETED else "differs"} if change else {}
+    text = " ".join(audited(int(change != {}), states, tmp_path / "other").split())
+    assert ("if the added file were as built." in text) == (change != {})
 
 
 @posix
 @pytest.mark.parametrize("scope", ["full"], indirect=True)
-def test_of_an_interpreter(
-    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_an_interpreter(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # -S keeps this environment's packages out, PYTHONPATH brings the others in
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
     python.chmod(0o755)
     monkeypatch.setenv("PYTHONPATH", str(site))
-    assert audited(capsys, "--python", python)[:2] == (0, {})
+    audited(0, {}, "--python", python)
     (site / ADDED).write_bytes(b"")
-    assert audited(capsys, "--python", python)[:2] == (1, {ADDED: "differs"})
+    audited(1, {ADDED: "differs"}, "--python", python)
     (site / TARGET).unlink()
     expected = {ADDED: "differs", TARGET: "missing"}
-    assert audited(capsys, "--python", python)[:2] == (1, expected)
+    audited(1, expected, "--python", python)
 
 
-def test_a_stock_install_with_a_stray_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stock_install_with_a_stray_file(tmp_path: Path) -> None:
     site = install(tmp_path / "site", release())
-    code, states, text = audited(capsys, site)
-    assert (code, states) == (1, {})  # bare
+    text = audited(1, {}, site)  # bare
     assert "ompared" not in text
     put(site, {ADDED: b""})
-    code, states, text = audited(capsys, site)
-    assert (code, states) == (1, {ADDED: "one too many"})
+    text = audited(1, {ADDED: "one too many"}, site)
     assert f"Remove {ADDED}." in text
     assert "again" not in text
 
 
-def test_a_bare_file_is_not_compared(
-    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bare_file_is_not_compared(site: Path, tmp_path: Path) -> None:
     lone = tmp_path / "agent_activity.py"
     lone.write_bytes((site / TARGET).read_bytes())
-    code, states, text = audited(capsys, lone)
-    assert (code, states) == (0, {})
+    text = audited(0, {}, lone)
     assert "Not compared: there is no dist-info folder with a ctxlock.json beside it." in text
     assert json.loads(says(0, "audit", "--json", lone).out)["compared"] is False
 
 
-def test_a_folder_without_a_dist_info(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_a_dist_info(site: Path) -> None:
     record_of(site).parent.rename(site / "elsewhere")
-    code, states, text = audited(capsys, site)
-    assert (code, states) == (1, {f"livekit_agents-*.dist-info/{PROVENANCE}": "missing"})
+    text = audited(1, {f"livekit_agents-*.dist-info/{PROVENANCE}": "missing"}, site)
     assert "Install it again" in text
-    code, states, text = audited(capsys, site / TARGET)  # named as a file, it is a lone one
-    assert (code, states) == (0, {})
+    text = audited(0, {}, site / TARGET)  # named as a file, it is a lone one
     assert "Not compared" in text
 
 
-def test_a_file_in_its_place_is_compared(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_in_its_place_is_compared(site: Path) -> None:
     (site / TARGET).write_bytes((site / TARGET).read_bytes() + b"\n")
-    assert audited(capsys, site / TARGET)[:2] == (1, {TARGET: "differs"})
+    audited(1, {TARGET: "differs"}, site / TARGET)
 
 
 def test_more_than_one_dist_info(site: Path) -> None:
