@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from random import Random
 from textwrap import indent
 
-__all__ = ["Edit", "breaking", "keeping", "pick", "span", "wrap"]
+__all__ = ["Edit", "breaking", "edited", "keeping", "pick", "span", "wrap"]
 
 Edit = Callable[[Random, str], str]
 
@@ -20,28 +20,41 @@ HOT = ("_rt_session.", "_rt_chat_ctx_lock")
 
 LINES = (
     *("await tool()", "log()", "return", "raise ValueError", "pass", "yield"),
-    *("session = self._rt_session", "push = self._rt_session.update_chat_ctx"),
-    *("kept = self._rt_session.chat_ctx", "self.kept = self._rt_session.chat_ctx.copy()"),
     *("chat_ctx = self._rt_session.chat_ctx.copy()", "chat_ctx = chat_ctx.copy()"),
-    *("self.kept = chat_ctx", "kept = chat_ctx", "chat_ctx.items.append(await tool())"),
-    *("await self._rt_session.update_chat_ctx(chat_ctx)", "chat_ctx.items.append(1)"),
-    *("await session.update_chat_ctx(chat_ctx)", "await push(chat_ctx)"),
+    *("kept = self._rt_session.chat_ctx", "kept = self._rt_session.chat_ctx.copy()"),
+    *("self.kept = self._rt_session.chat_ctx.copy()", "self.kept = chat_ctx", "chat_ctx = kept"),
+    *("kept = chat_ctx", "kept = chat_ctx.copy()", "global chat_ctx", "self._rt_session = None"),
+    *("chat_ctx.items.append(1)", "chat_ctx.items.append(await tool())"),
+    *("chat_ctx.items.extend([x async for x in found])", "[x for x in chat_ctx.items]"),
+    *("said = chat_ctx.add_message(text=1)", "log(said)"),
+    "await self._rt_session.update_chat_ctx(chat_ctx)",
+    "await self._rt_session.update_chat_ctx(chat_ctx.copy())",
+    "await self._rt_session.update_chat_ctx(kept)",
+    "await self._rt_session.update_chat_ctx(self.kept)",
+    "await self._rt_session.update_chat_ctx(self._agent.chat_ctx.copy())",
+    *("session = self._rt_session", "await session.update_chat_ctx(chat_ctx)"),
+    *("push = self._rt_session.update_chat_ctx", "await push(chat_ctx)"),
     "await asyncio.gather(self._rt_session.update_chat_ctx(chat_ctx))",
     "await getattr(self._rt_session, 'update_chat_ctx')(chat_ctx)",
     "asyncio.create_task(self._rt_session.update_chat_ctx(chat_ctx))",
     "later = lambda: self._rt_session.update_chat_ctx(chat_ctx)",
-    "if self._rt_session is None:\n    return",
-    "self._rt_session = None",
-    "global chat_ctx",
+    "def later():\n    return chat_ctx",
+    "chat_ctx.is_equivalent(kept := self._rt_session.chat_ctx)",
+    "log(self._rt_session.chat_ctx.is_equivalent(chat_ctx))",
+    *("if self._rt_session is None:\n    return", "assert self._rt_session is not None"),
 )
 
 BLOCKS = (
     *(("if other:", ""), ("if self._rt_session is not None:", ""), ("for _ in range(2):", "")),
+    *(("if other and self._rt_session is not None:", ""), ("if self._rt_session:", "")),
     *(("try:", "except ValueError:\n    log()"), ("try:", "finally:\n    log()")),
     *(("try:\n    pass\nfinally:", ""), ("while other:", "    break"), ("with keep():", "")),
     *(("async with self._lock:", ""), ("async with self._rt_chat_ctx_lock:", "")),
     *(("async def later():", "await later()"), ("async def later(self):", "await later(self)")),
+    ("async def later(chat_ctx):", "await later(chat_ctx)"),
+    ("async def later(chat_ctx):", "await later(self._agent.chat_ctx)"),
     *(("class Inner:", ""), ("def later():", "later()")),
+    ("class Inner:\n    async def later(self):\n        pass", ""),
 )
 
 REPLACED = (
@@ -63,6 +76,16 @@ def keeping(random: Random, method: str) -> str:
 def breaking(random: Random, method: str) -> str:
     """An edit after which they may be anything, and the text perhaps no Python."""
     return random.choice(_BREAKING)(random, method)
+
+
+def edited(edit: Edit, random: Random, method: str, least: int, most: int) -> str:
+    """A method after a few edits; an edit that leaves no Python is the last."""
+    for _ in range(random.randint(least, most)):
+        try:
+            method = edit(random, method)
+        except SyntaxError:
+            break
+    return method
 
 
 # Where.

@@ -7,11 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+from itertools import chain
+from random import Random
 from textwrap import indent
 from typing import Any
 
 import pytest
-from activity import HEAD, LOCK, NAME, locked, module, patched_or_refused
+from activity import (
+    CHECK,
+    HEAD,
+    HOLD,
+    LOCK,
+    NAME,
+    READ,
+    SEND,
+    block,
+    given as with_context,
+    locked,
+    module,
+    patched_or_refused,
+)
+from edits import breaking, edited
 from hypothesis import given, settings, strategies as st
 from line_by_line import unexplained
 
@@ -114,109 +131,34 @@ def judge(source: str, handoff: bool = False) -> bool:
     return True
 
 
-SNAPSHOT = "ctx = self._rt_session.chat_ctx.copy()"
-PUSH = "await self._rt_session.update_chat_ctx(ctx)"
+SAID = "said = ctx.add_message(text=1)"
 
 SPANS = st.sampled_from(
     [
-        [SNAPSHOT, "ctx.items.append(1)", PUSH],
-        [SNAPSHOT, "said = ctx.add_message(text=1)", PUSH, "log(said)"],
-        [SNAPSHOT, f"try:\n    {PUSH}\nexcept ValueError:\n    log()"],
-        [f"async with self._rt_chat_ctx_lock:\n    {SNAPSHOT}\n    {PUSH}"],
-        [SNAPSHOT, f"async with self._rt_chat_ctx_lock:\n    {PUSH}"],
-        [PUSH],
+        [READ, "ctx.items.append(1)", SEND],
+        [READ, SAID, SEND, "log(said)"],
+        [READ, block("try:", SEND), block("except ValueError:", "log()")],
+        [block(HOLD, READ, SEND)],
+        [READ, block(HOLD, SEND)],
+        [SEND],
         ["await self._rt_session.update_chat_ctx(self._agent.chat_ctx)"],
-    ]
-)
-
-STATEMENTS = st.sampled_from(
-    [
-        SNAPSHOT,
-        PUSH,
-        "kept = self._rt_session.chat_ctx.copy()",
-        "self.kept = self._rt_session.chat_ctx.copy()",
-        "await self._rt_session.update_chat_ctx(kept)",
-        "await self._rt_session.update_chat_ctx(self.kept)",
-        "await self._rt_session.update_chat_ctx(ctx.copy())",
-        "await self._rt_session.update_chat_ctx(self._agent.chat_ctx.copy())",
-        "await tool()",
-        "log()",
-        "return",
-        "raise ValueError",
-        "kept = ctx",
-        "kept = ctx.copy()",
-        "ctx = kept",
-        "ctx = ctx.copy()",
-        "self.kept = ctx",
-        "ctx.items.append(1)",
-        "ctx.items.append(await tool())",
-        "ctx.items.extend([x async for x in found])",
-        "said = ctx.add_message(text=1)",
-        "log(said)",
-        "global ctx",
-        "session = self._rt_session",
-        "await session.update_chat_ctx(ctx)",
-        "push = self._rt_session.update_chat_ctx",
-        "await push(ctx)",
-        "await getattr(self._rt_session, 'update_chat_ctx')(ctx)",
-        "await asyncio.gather(self._rt_session.update_chat_ctx(ctx))",
-        "ctx.is_equivalent(kept := self._rt_session.chat_ctx)",
-        "log(self._rt_session.chat_ctx.is_equivalent(ctx))",
-        "if self._rt_session is None:\n    return",
-        "assert self._rt_session is not None",
-        f"{SNAPSHOT}; {PUSH}",
-        "def later():\n    return ctx",
-        f"later = lambda: {PUSH.removeprefix('await ')}",
-        "[x for x in ctx.items]",
-    ]
-)
-
-BLOCKS = st.sampled_from(
-    [
-        ("if other:", ""),
-        ("if self._rt_session is not None:", ""),
-        ("if other and self._rt_session is not None:", ""),
-        ("if self._rt_session:", ""),
-        ("try:", "except ValueError:\n    log()"),
-        ("try:", "finally:\n    log()"),
-        ("try:\n    pass\nfinally:", ""),
-        ("for _ in range(2):", ""),
-        ("while other:", "    break"),
-        ("async with self._lock:", ""),
-        ("async with self._rt_chat_ctx_lock:", ""),
-        ("async def later():", "await later()"),
-        ("async def later(ctx):", "await later(ctx)"),
-        ("async def later(ctx):", "await later(self._agent.chat_ctx)"),
-        ("class Inner:\n    async def later(self):\n        pass", ""),
+        [f"{READ}; {SEND}"],
     ]
 )
 
 
-@st.composite
-def edited(draw: st.DrawFn) -> str:
-    """A method with a span or two, and up to four edits that may break it or may not."""
-    body = [*draw(SPANS), *(draw(SPANS) if draw(st.booleans()) else [])]
-    for _ in range(draw(st.integers(0, 4))):
-        first = draw(st.integers(0, len(body) - 1))
-        match draw(st.sampled_from(["insert", "wrap", "remove", "move"])):
-            case "insert":
-                body.insert(first, draw(STATEMENTS))
-            case "wrap":
-                last = draw(st.integers(first + 1, len(body)))
-                head, tail = draw(BLOCKS)
-                block = "\n".join([head, indent("\n".join(body[first:last]), "    "), tail])
-                body[first:last] = [block.rstrip()]
-            case "remove" if len(body) > 1:
-                del body[first]
-            case _:
-                body.insert(draw(st.integers(0, len(body))), body.pop(first))
-    return "async def sync(self, ctx):\n" + indent("\n".join(body), "    ") + "\n"
-
-
-@given(edited(), st.booleans())
+@given(
+    st.lists(SPANS, min_size=1, max_size=2),
+    st.randoms(use_true_random=False),
+    st.integers(0, 4),
+    st.booleans(),
+)
 @quick
-def test_edited_activities_are_sound_or_refused(method: str, made: bool) -> None:
-    judge((locked if made else module)(method))
+def test_edited_activities_are_sound_or_refused(
+    spans: list[list[str]], random: Random, edits: int, made: bool
+) -> None:
+    method = re.sub(r"\bctx\b", "chat_ctx", with_context(*chain(*spans)))
+    judge((locked if made else module)(edited(breaking, random, method, edits, edits)))
 
 
 names = st.sampled_from(["ctx", "chat_ctx", "c", "_", "self_", "lock", "päivä", "update_chat_ctx"])
@@ -274,8 +216,7 @@ def test_the_known_shapes_are_patched(
 )
 @quick
 def test_shuffled_lines_never_crash(moves: list[tuple[int, int, str]], head: str) -> None:
-    span = "\n".join(["if self._rt_session is not None:", *("    " + s for s in (SNAPSHOT, PUSH))])
-    method = "async def sync(self, ctx):\n" + indent(span, "    ") + "\n"
+    method = with_context(block(CHECK, READ, SEND))
     lines = (head + module(method, method, head=HEAD + LOCK)).split("\n")
     for start, end, kind in moves:
         line = lines.pop(start % len(lines)) if kind != "d" else lines[start % len(lines)]
@@ -286,29 +227,16 @@ def test_shuffled_lines_never_crash(moves: list[tuple[int, int, str]], head: str
 
 
 @pytest.mark.parametrize(
-    ("source", "handoff", "said"),
+    ("statements", "handoff", "said"),
     [
-        (f"async def sync(self, ctx):\n    {PUSH}\n", False, "without the lock"),
-        (
-            f"async def sync(self, ctx):\n    {SNAPSHOT}\n"
-            f"    async with self._rt_chat_ctx_lock:\n        {PUSH}\n",
-            False,
-            "before the lock was taken",
-        ),
-        (
-            f"async def sync(self, ctx):\n    async with self._rt_chat_ctx_lock:\n        {PUSH}\n",
-            True,
-            "after a handoff",
-        ),
-        (
-            "async def sync(self, ctx):\n    async with self._rt_chat_ctx_lock:\n"
-            "        async with self._rt_chat_ctx_lock:\n            pass\n",
-            False,
-            "inside itself",
-        ),
+        pytest.param([SEND], False, "without the lock", id="bare"),
+        pytest.param([READ, block(HOLD, SEND)], False, "before the lock was taken", id="stale"),
+        pytest.param([block(HOLD, SEND)], True, "after a handoff", id="unchecked"),
+        pytest.param([block(HOLD, block(HOLD, "pass"))], False, "inside itself", id="nested"),
     ],
-    ids=["bare", "stale", "unchecked", "nested"],
 )
-def test_what_runs_the_code_sees_what_is_unsound(source: str, handoff: bool, said: str) -> None:
+def test_what_runs_the_code_sees_what_is_unsound(
+    statements: list[str], handoff: bool, said: str
+) -> None:
     with pytest.raises(Unsound, match=said):
-        asyncio.run(run(locked(source), handoff))
+        asyncio.run(run(locked(with_context(*statements)), handoff))

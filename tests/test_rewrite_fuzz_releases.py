@@ -27,7 +27,7 @@ from activity import (
     taking,
 )
 from crude_finder import naked
-from edits import Edit, breaking, keeping
+from edits import breaking, edited, keeping
 from line_by_line import unexplained
 from real_methods import CASES, PARTS, RELEASES, cut, say
 
@@ -103,17 +103,6 @@ def test_the_crude_rules_see_what_is_unsound(methods: list[Method]) -> None:
     assert len(naked(module(taking(block(HOLD, SEND))))) == 1
 
 
-def edited(method: Method, edit: Edit, random: Random, most: int) -> str:
-    """Its text after a few edits; an edit that leaves no Python is the last."""
-    text = method.text
-    for _ in range(random.randint(1, most)):
-        try:
-            text = edit(random, text)
-        except SyntaxError:
-            break
-    return text
-
-
 @pytest.mark.parametrize("part", range(PARTS))
 def test_edits_that_keep_the_structure_are_accepted(
     methods: list[Method], counts: Counter[str], part: int
@@ -121,7 +110,7 @@ def test_edits_that_keep_the_structure_are_accepted(
     for case in range(part, CASES // 4, PARTS):
         random = Random(f"kept {case}")
         method = random.choice(methods)
-        text = edited(method, keeping, random, 4)
+        text = edited(keeping, random, method.text, 1, 4)
         sites = judge(method.source(text).replace("\n", random.choice(["\n", "\r\n"])))
         assert sites is not None, f"case {case}, {method.name} of {method.release}:\n{text}"
         expected = Counter((s.role, s.function) for s in find_sites(method.source(), NAME))
@@ -136,7 +125,7 @@ def test_edits_that_break_it_are_sound_or_refused(
     for case in range(part, CASES - CASES // 4, PARTS):
         random = Random(f"broken {case}")
         method = random.choice(methods)
-        text = edited(method, breaking, random, 3)
+        text = edited(breaking, random, method.text, 1, 3)
         accepted = judge(method.source(text)) is not None
         counts["broken and accepted" if accepted else "broken and refused"] += 1
 
@@ -151,6 +140,6 @@ def test_edits_are_told_or_refused(methods: list[Method], counts: Counter[str], 
     for case in range(part, CASES // 2, PARTS):
         random = Random(f"told {case}")
         method = random.choice(methods)
-        text = edited(method, random.choice([keeping, breaking]), random, 3)
+        text = edited(random.choice([keeping, breaking]), random, method.text, 1, 3)
         told = judge(method.source(text, REPLACING), "full")
         counts["told" if told else "not told"] += 1
