@@ -15,7 +15,7 @@ START = 1_790_000_000.0
 
 
 class Script:
-    """Writes the events of one connection, with the words of a conversation."""
+    """Writes the events of one connection, from its opening on, in a conversation's words."""
 
     def __init__(self, prefix: str = "", start: float = START, *, beta: bool = False) -> None:
         self.written: list[Written] = []
@@ -24,6 +24,8 @@ class Script:
         self._numbers = 0
         self._tail: str | None = None
         self._added = "conversation.item.created" if beta else "conversation.item.added"
+        self.received("session.created", session={"id": f"sess_{self._prefix}"})
+        self.sent("session.update", session={"instructions": "Answer briefly."})
 
     def sent(self, kind: str, **more: Any) -> None:
         self.now += 0.0004
@@ -35,10 +37,6 @@ class Script:
 
     def pause(self, seconds: float) -> None:
         self.now += seconds
-
-    def opened(self) -> None:
-        self.received("session.created", session={"id": f"sess_{self._prefix}"})
-        self.sent("session.update", session={"instructions": "Answer briefly."})
 
     def called(self, tool: str = "lookup", arguments: str = '{"day": "Friday"}') -> Event:
         """The model calls a tool, in a response of its own."""
@@ -93,6 +91,12 @@ class Script:
             "output": words,
         }
 
+    def looked_up(self, words: str = "two nights", **call: Any) -> Event:
+        """The model calls a tool, and gets its output."""
+        output = self.output(self.called(**call), words)
+        self.update(output)
+        return output
+
     def asks(self, *created: Event, delete: tuple[Event, ...] = ()) -> list[tuple[str, Event]]:
         """Sends an update, deletions first; returns what is to be answered."""
         asked = []
@@ -130,7 +134,6 @@ class Script:
 def losing(prefix: str = "", **how: Any) -> Script:
     """A call in which a text turn deletes a tool's output, and the model calls the tool again."""
     script = Script(prefix, **how)
-    script.opened()
     script.update(script.message("good day"))
     call = script.called()
     output = script.output(call)
@@ -145,10 +148,8 @@ def losing(prefix: str = "", **how: Any) -> Script:
 def keeping(prefix: str = "", **how: Any) -> Script:
     """The same call, in which nothing is lost."""
     script = Script(prefix, **how)
-    script.opened()
     script.update(script.message("good day"))
-    call = script.called()
-    script.update(script.output(call))
+    script.looked_up()
     script.update(script.message())
     script.sent("response.create", response={})
     script.replied()

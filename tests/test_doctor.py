@@ -39,10 +39,14 @@ def lines_of(script: Script, form: Callable[..., str] = production, **fields: An
 
 @pytest.fixture
 def told(tmp_path: Path) -> Callable[..., Examination]:
-    def tell(lines: list[str], **how: Any) -> Examination:
-        path = tmp_path / "agent.log"
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="")
-        return examine([str(path)], **how)
+    """Examines a script, lines, or what a file holds; `name` is the file's."""
+
+    def tell(log: Script | list[str] | bytes, name: str = "agent.log", **how: Any) -> Examination:
+        lines = lines_of(log) if isinstance(log, Script) else log
+        if isinstance(lines, list):
+            lines = "".join(f"{line}\n" for line in lines).encode()
+        (tmp_path / name).write_bytes(lines)
+        return examine([str(tmp_path / name)], **how)
 
     return tell
 
@@ -91,7 +95,6 @@ class TestForms:
 
     def test_words_that_look_like_a_log(self, told: Told) -> None:
         script = Script()
-        script.opened()
         words = """>>> {'type': 'response.output_text.delta'} "<<<" \\ {"lk.pii.event": 1} \n }"""
         item = script.message(words)
         script.update(item)
@@ -101,9 +104,7 @@ class TestForms:
 
     def test_midnight(self, told: Told) -> None:
         script = Script(start=START - START % 86_400 - 1.5)
-        script.opened()
-        output = script.output(script.called())
-        script.update(output)
+        output = script.looked_up()
         script.pause(3.0)
         script.update(script.message(), delete=(output,))
         assert only(told(lines_of(script, console))).age == 3.0
@@ -115,16 +116,12 @@ class TestForms:
 
 
 class TestSources:
-    def test_compressed(self, tmp_path: Path) -> None:
-        path = tmp_path / "agent.log.gz"
-        path.write_bytes(gzip.compress("\n".join(lines_of(losing())).encode()))
-        assert examine([str(path)]).lost
+    def test_compressed(self, told: Told) -> None:
+        assert told(gzip.compress("\n".join(lines_of(losing())).encode()), "agent.log.gz").lost
 
-    def test_compressed_and_cut_off(self, tmp_path: Path) -> None:
-        path = tmp_path / "agent.log.gz"
+    def test_compressed_and_cut_off(self, told: Told) -> None:
         lines = "\n".join(lines_of(losing()) + lines_of(keeping("b"), job_id="AJ_2") * 50)
-        path.write_bytes(gzip.compress(lines.encode())[:-40])
-        found = examine([str(path)])
+        found = told(gzip.compress(lines.encode())[:-40], "agent.log.gz")
         assert found.lost
         assert found.counts.cut == [0]
         assert "Cut off or damaged, so that the end is missing: " in " ".join(remarks(found))
@@ -145,35 +142,27 @@ class TestSources:
         assert f"{paths[1]}:" in text
 
     def test_a_line_that_is_too_long_is_one_line(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, told: Told, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sources_module, "_LONGEST", 4096)
-        path = tmp_path / "agent.log"
         long = '{"message": ">>>", "lk.pii.event": {"type": "' + "x" * 10 * 4096
-        path.write_text("\n".join([long, *lines_of(losing()), long]), encoding="utf-8")
-        found = examine([str(path)])
+        found = told("\n".join([long, *lines_of(losing()), long]).encode())
         assert (found.counts.lines, found.counts.damaged) == (len(losing().written) + 2, 2)
         assert [where.line for where in found.counts.samples] == [1, found.counts.lines]
         assert found.calls[0].first.where.line == 2
 
     @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
-    def test_other_encodings(self, encoding: str, tmp_path: Path) -> None:
-        path = tmp_path / "agent.log"
-        path.write_text("\n".join(lines_of(losing())), encoding=encoding)
-        assert examine([str(path)]).lost
+    def test_other_encodings(self, encoding: str, told: Told) -> None:
+        assert told("\n".join(lines_of(losing())).encode(encoding)).lost
 
-    def test_bytes_that_are_no_text(self, tmp_path: Path) -> None:
-        path = tmp_path / "agent.log"
-        lines = "\n".join(lines_of(losing())).encode()
-        path.write_bytes(b"\x00" * 999 + b"\xff\n" + lines.replace(b"hello", b"h\xff\xfe\xc3"))
-        assert examine([str(path)]).lost
+    def test_bytes_that_are_no_text(self, told: Told) -> None:
+        lines = "\n".join(lines_of(losing())).encode().replace(b"hello", b"h\xff\xfe\xc3")
+        assert told(b"\x00" * 999 + b"\xff\n" + lines).lost
 
     @pytest.mark.parametrize("length", [2, 15])
-    def test_compressed_and_nothing_left_of_it(self, length: int, tmp_path: Path) -> None:
-        path = tmp_path / "agent.log.gz"
-        path.write_bytes(gzip.compress(b"hello")[:length])
+    def test_compressed_and_nothing_left_of_it(self, length: int, told: Told) -> None:
         with pytest.raises(CtxlockError, match=r"\(0 lines, and the end is missing\)"):
-            examine([str(path)])
+            told(gzip.compress(b"hello")[:length], "agent.log.gz")
 
     def test_a_closed_standard_input(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdin", None)
@@ -187,11 +176,9 @@ class TestSources:
             examine([str(tmp_path)])
 
     @pytest.mark.parametrize("content", ["", "hello\n", '{"message": "hello"}\n', "\x00\xff\n" * 9])
-    def test_no_such_log(self, content: str, tmp_path: Path) -> None:
-        path = tmp_path / "agent.log"
-        path.write_text(content, encoding="utf-8")
+    def test_no_such_log(self, content: str, told: Told) -> None:
         with pytest.raises(CtxlockError, match=r"LK_OPENAI_DEBUG=1.*DEBUG"):
-            examine([str(path)])
+            told(content.encode())
 
 
 class TestDamage:
@@ -303,10 +290,7 @@ class TestCalls:
 class TestPrivacy:
     def secret(self) -> Script:
         script = Script()
-        script.opened()
-        call = script.called(arguments=json.dumps({"said": SECRET}))
-        output = script.output(call, SECRET)
-        script.update(output)
+        output = script.looked_up(SECRET, arguments=json.dumps({"said": SECRET}))
         script.update(script.message(SECRET), delete=(output,))
         script.replied(SECRET)
         return script
@@ -335,55 +319,48 @@ class TestTroubles:
 
     def test_a_refused_deletion_is_no_loss(self, told: Told) -> None:
         script = Script()
-        script.opened()
-        output = script.output(script.called())
-        script.update(output)
+        output = script.looked_up()
         asked = script.asks(script.message(), delete=(output,))
         event_id = script.written[-2][2]["event_id"]
         error = {"code": "item_delete_invalid_item_id", "event_id": event_id}
         script.received("error", error=error)
         script.answers(asked[1:])
-        found = told(lines_of(script))
+        found = told(script)
         assert losses(found) == []
         assert self.kinds(found) == ["refused"]
 
     def test_a_deletion_that_nobody_confirms_is_weak(self, told: Told) -> None:
         script = Script()
-        script.opened()
-        output = script.output(script.called())
-        script.update(output)
+        output = script.looked_up()
         script.answers(script.asks(script.message(), delete=(output,))[1:])
-        assert only(told(lines_of(script))).grade == WEAK
+        assert only(told(script)).grade == WEAK
 
     def test_what_was_lost_and_comes_again(self, told: Told) -> None:
         script = losing()
         call = next(e["item"] for _, _, e in script.written if "call_id" in e.get("item", {}))
-        output = {**script.output(call), "id": only(told(lines_of(script))).item.id}
+        output = {**script.output(call), "id": only(told(script)).item.id}
         script.update(output)
-        loss = only(told(lines_of(script)))
+        loss = only(told(script))
         assert loss.restored is not None
 
     def test_slow_and_missing_acknowledgements(self, told: Told) -> None:
         script = Script()
-        script.opened()
         for _ in range(3):
             script.update(script.message())
         script.answers(script.asks(script.message()), after=3.0)
         script.asks(script.message())
         script.pause(6.0)
         script.update(script.message())
-        assert self.kinds(told(lines_of(script))) == ["slow", "unanswered"]
+        assert self.kinds(told(script)) == ["slow", "unanswered"]
 
     def test_an_output_that_was_never_sent(self, told: Told) -> None:
         script = Script()
-        script.opened()
         script.called()
         script.replied()
-        assert self.kinds(told(lines_of(script))) == ["no output"]
+        assert self.kinds(told(script)) == ["no output"]
 
     def test_a_reconnection_and_what_it_does_not_repeat(self, told: Told) -> None:
         script = Script()
-        script.opened()
         kept, system = script.message(), script.message("be brief", role="system")
         script.update(kept, system)
         before = lines_of(script)
@@ -400,7 +377,6 @@ class TestTroubles:
 
     def test_what_was_to_be_deleted_and_is_back_with_the_connection(self, told: Told) -> None:
         script = Script()
-        script.opened()
         unwanted = script.message()
         script.update(unwanted)
         script.asks(delete=(unwanted,))
@@ -420,108 +396,119 @@ class TestTroubles:
 
     def test_an_output_whose_call_was_deleted(self, told: Told) -> None:
         script = Script()
-        script.opened()
         script.update(script.message())
         call = script.called()
         script.pause(2.0)
         script.update(script.message(), delete=(call,))
         script.pause(2.0)
         script.update(script.output(call))
-        found = told(lines_of(script))
+        found = told(script)
         assert [t.text for t in found.calls[0].troubles] == [
             "the output of lookup is sent, and its call was deleted"
         ]
         assert not found.lost
 
 
+class Begun(Script):
+    """A call with a message, and a tool's call and its result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = self.message("good day")
+        self.update(self.first)
+        self.call = self.called()
+        self.result = self.output(self.call)
+        self.update(self.result)
+
+
+def grades(script: Script, told: Told) -> list[str]:
+    return [loss.grade for loss in losses(told(script))]
+
+
 class TestGrades:
     """What else a deletion may be; each differs from a loss in one thing."""
 
-    def begun(self) -> tuple[Script, dict[str, Any], dict[str, Any]]:
-        script = Script()
-        script.opened()
-        first = script.message("good day")
-        script.update(first)
-        output = script.output(script.called())
-        script.update(output)
-        return script, first, output
-
-    def grade(self, script: Script, told: Told) -> list[str]:
-        return [loss.grade for loss in losses(told(lines_of(script)))]
-
-    def test_a_loss(self, told: Told) -> None:
-        script, _, output = self.begun()
-        script.update(script.message(), delete=(output,))
-        assert self.grade(script, told) == [STRONG]
+    @pytest.mark.parametrize(
+        ("update", "expected"),
+        [
+            pytest.param(
+                lambda s: s.update(s.message(), delete=(s.result,)), [STRONG], id="a loss"
+            ),
+            pytest.param(
+                lambda s: s.update(s.message(), delete=(s.first, s.result)),
+                [EXPLAINED, WEAK],
+                id="with something older",
+            ),
+            pytest.param(
+                lambda s: s.update(s.message(), delete=(s.call, s.result)),
+                [WEAK, WEAK],
+                id="with its call",
+            ),
+            pytest.param(lambda s: s.update(delete=(s.result,)), [WEAK], id="without anything new"),
+            pytest.param(
+                lambda s: s.update(s.message("a"), s.message("b"), delete=(s.result,)),
+                [WEAK],
+                id="with several new items",
+            ),
+            pytest.param(
+                lambda s: s.update(s.first, delete=(s.first,)),
+                [],
+                id="of what is created anew under its id",
+            ),
+        ],
+    )
+    def test_a_deletion(
+        self, update: Callable[[Begun], None], expected: list[str], told: Told
+    ) -> None:
+        script = Begun()
+        update(script)
+        assert grades(script, told) == expected
 
     @pytest.mark.parametrize("round_trip", [0.001, 0.02, 0.3, 1.5, 4.0])
     def test_a_loss_far_away_or_near(self, round_trip: float, told: Told) -> None:
         script = Script()
-        script.opened()
         script.answers(script.asks(script.message()), round_trip)
         output = script.output(script.called())
         script.answers(script.asks(output), round_trip)
         script.answers(script.asks(script.message(), delete=(output,)), round_trip)
-        assert self.grade(script, told) == [STRONG]
+        assert grades(script, told) == [STRONG]
 
     @pytest.mark.parametrize("round_trip", [0.001, 0.02, 0.3, 1.5, 4.0])
     def test_meant_far_away_or_near(self, round_trip: float, told: Told) -> None:
         script = Script()
-        script.opened()
         output = script.output(script.called())
         script.answers(script.asks(output), round_trip)
         script.pause(1.0)
         script.answers(script.asks(script.message(), delete=(output,)), round_trip)
-        assert STRONG not in self.grade(script, told)
+        assert STRONG not in grades(script, told)
 
     @pytest.mark.parametrize("seconds", [0.1, 0.5, 0.9])
     def test_later_than_a_round_trip(self, seconds: float, told: Told) -> None:
-        script, _, output = self.begun()
+        script = Begun()
         script.pause(seconds)
-        script.update(script.message(), delete=(output,))
-        assert self.grade(script, told) == [WEAK]
-
-    def test_with_something_older(self, told: Told) -> None:
-        script, first, output = self.begun()
-        script.update(script.message(), delete=(first, output))
-        assert self.grade(script, told) == [EXPLAINED, WEAK]
-
-    def test_with_its_call(self, told: Told) -> None:
-        script, _, output = self.begun()
-        call = next(e["item"] for _, _, e in script.written if "call_id" in e.get("item", {}))
-        script.update(script.message(), delete=(call, output))
-        assert STRONG not in self.grade(script, told)
-
-    def test_without_anything_new(self, told: Told) -> None:
-        script, _, output = self.begun()
-        script.update(delete=(output,))
-        assert self.grade(script, told) == [WEAK]
-
-    def test_with_several_new_items(self, told: Told) -> None:
-        script, _, output = self.begun()
-        script.update(script.message("a"), script.message("b"), delete=(output,))
-        assert self.grade(script, told) == [WEAK]
+        script.update(script.message(), delete=(script.result,))
+        assert grades(script, told) == [WEAK]
 
     def test_after_a_reply(self, told: Told) -> None:
-        script, _, output = self.begun()
+        script = Begun()
         script.replied()
         script.pause(2.0)
-        script.update(script.message(), delete=(output,))
-        assert self.grade(script, told) == [EXPLAINED]
+        script.update(script.message(), delete=(script.result,))
+        assert grades(script, told) == [EXPLAINED]
 
     def test_at_a_handoff(self, told: Told) -> None:
-        script, first, output = self.begun()
+        script = Begun()
         script.sent("session.update", session={"instructions": "Go on."})
-        call = next(e["item"] for _, _, e in script.written if "call_id" in e.get("item", {}))
-        script.update(script.message("They called."), delete=(first, call, output))
-        assert self.grade(script, told) == [EXPLAINED] * 3
+        deleted = (script.first, script.call, script.result)
+        script.update(script.message("They called."), delete=deleted)
+        assert grades(script, told) == [EXPLAINED] * 3
 
     def test_a_callers_turn(self, told: Told) -> None:
-        script, _, _ = self.begun()
+        script = Begun()
         script.replied()
         turn = script.heard()
         script.update(script.message("note"), delete=(turn,))
-        assert self.grade(script, told) == [STRONG]
+        assert grades(script, told) == [STRONG]
 
     @pytest.mark.parametrize(
         ("words", "seconds", "grade"), [("", 0.0, STRONG), ("", 0.2, WEAK), ("hello", 0.0, WEAK)]
@@ -529,7 +516,7 @@ class TestGrades:
     def test_a_callers_turn_that_a_handoff_deletes(
         self, words: str, seconds: float, grade: str, told: Told
     ) -> None:
-        script = self.begun()[0]
+        script = Begun()
         script.replied()
         script.pause(2.0)
         turn = script.heard()
@@ -540,17 +527,17 @@ class TestGrades:
         script.sent("session.update", session={"instructions": "Go on."})
         script.update(delete=(turn,))
         expected = EXPLAINED if seconds else grade
-        assert self.grade(script, told) == [expected]
+        assert grades(script, told) == [expected]
 
     def test_a_callers_turn_beside_older_items_that_are_to_go(self, told: Told) -> None:
-        script, first, _ = self.begun()
+        script = Begun()
         script.pause(2.0)
         note = script.asks(script.message())
         script.pause(0.06)
         turn = script.heard()
         script.answers(note, after=0.0)
-        script.update(delete=(first, turn))
-        assert self.grade(script, told) == [EXPLAINED, STRONG]
+        script.update(delete=(script.first, turn))
+        assert grades(script, told) == [EXPLAINED, STRONG]
 
     @pytest.mark.parametrize(
         ("seconds", "cancelled", "finished", "grade"),
@@ -564,7 +551,7 @@ class TestGrades:
     def test_a_reply_that_the_model_is_still_making(
         self, seconds: float, cancelled: bool, finished: bool, grade: str, told: Told
     ) -> None:
-        script, _, _ = self.begun()
+        script = Begun()
         script.pause(2.0)
         script.replied()
         *script.written, spoken, done = script.written
@@ -575,37 +562,31 @@ class TestGrades:
         script.update(script.message(), delete=(reply,))
         if finished:
             script.written += [(script.now, *spoken[1:]), (script.now, *done[1:])]
-        assert self.grade(script, told) == [grade]
-
-    def test_an_item_that_is_created_anew_under_its_id(self, told: Told) -> None:
-        script, first, _ = self.begun()
-        script.update(first, delete=(first,))
-        assert self.grade(script, told) == []
+        assert grades(script, told) == [grade]
 
     def test_a_deletion_that_is_taken_back_by_the_next(self, told: Told) -> None:
-        script, first, _ = self.begun()
+        script = Begun()
         script.pause(3.0)
-        script.update(delete=(first,))
-        script.update(first, script.message())
-        assert [x.kind for x in losses(told(lines_of(script))) if x.grade == STRONG] == ["back"]
+        script.update(delete=(script.first,))
+        script.update(script.first, script.message())
+        assert [x.kind for x in losses(told(script)) if x.grade == STRONG] == ["back"]
 
     def test_a_weak_deletion_that_is_taken_back_by_the_next(self, told: Told) -> None:
-        script, _, output = self.begun()
-        script.update(delete=(output,))
-        script.update(output, script.message())
-        found = losses(told(lines_of(script)))
+        script = Begun()
+        script.update(delete=(script.result,))
+        script.update(script.result, script.message())
+        found = losses(told(script))
         assert [(x.kind, x.grade) for x in found] == [("lost", WEAK), ("back", STRONG)]
 
     def test_an_update_behind_one_that_is_never_answered_in_full(self, told: Told) -> None:
-        script, _, _ = self.begun()
+        script = Begun()
         note = script.message("A")
         script.answers(script.asks(note, script.message("B"))[:1])
         script.update(script.message("C"), delete=(note,))
-        assert self.grade(script, told) == [STRONG]
+        assert grades(script, told) == [STRONG]
 
     def test_a_handoff_behind_updates_that_wait(self, told: Told) -> None:
         script = Script()
-        script.opened()
         script.pause(1.0)
         notes = script.message("A"), script.message("B")
         asked = script.asks(notes[0])
@@ -613,34 +594,31 @@ class TestGrades:
         script.answers(asked)
         script.update(notes[1])
         script.update(delete=notes)
-        assert self.grade(script, told) == [EXPLAINED, EXPLAINED]
+        assert grades(script, told) == [EXPLAINED, EXPLAINED]
 
     def test_a_reply_that_began_before_tells_nothing(self, told: Told) -> None:
-        script, _, output = self.begun()
+        script = Begun()
         script.received("response.created", response={"id": "resp_0", "status": "in_progress"})
-        script.update(script.message(), delete=(output,))
+        script.update(script.message(), delete=(script.result,))
         part = {"id": "item_0", "type": "message", "role": "assistant", "content": []}
         done = {"id": "resp_0", "status": "completed", "output": [part]}
         script.received("response.done", response=done)
-        assert only(told(lines_of(script))).aftermath == []
+        assert only(told(script)).aftermath == []
         script.replied()
-        assert [how for how, _ in only(told(lines_of(script))).aftermath] == [
-            "the model replied without it"
-        ]
+        assert [how for how, _ in only(told(script)).aftermath] == ["the model replied without it"]
 
     def test_an_empty_id_acknowledges_the_oldest_deletion(self, told: Told) -> None:
-        script, _, output = self.begun()
-        asked = script.asks(script.message(), delete=(output,))
+        script = Begun()
+        asked = script.asks(script.message(), delete=(script.result,))
         script.pause(0.06)
         script.received("conversation.item.deleted", item_id="")
         script.answers(asked[1:])
-        assert self.grade(script, told) == [STRONG]
+        assert grades(script, told) == [STRONG]
 
 
 def _while_a_note_waits(*, done: bool) -> Script:
     """The model calls a tool while a note awaits its acknowledgement, and a typed turn that."""
     script = Script()
-    script.opened()
     note = script.asks(script.message("a member"))
     call = script.called()
     if not done:

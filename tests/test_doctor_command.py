@@ -44,9 +44,7 @@ def test_nothing_lost(tmp_path: Path) -> None:
 
 def test_weak_evidence_is_no_harm(tmp_path: Path) -> None:
     script = Script()
-    script.opened()
-    output = script.output(script.called())
-    script.update(output)
+    output = script.looked_up()
     script.update(delete=(output,))
     said = says(0, "doctor", written(tmp_path / "agent.log", script)).out
     summary = "Nothing lost by strong evidence in 1 call; 1 may have lost one, by weak evidence.\n"
@@ -155,7 +153,6 @@ def test_advice_for_both_readers(log: Path, tmp_path: Path) -> None:
 
 def test_advice_about_what_the_lock_does_not_keep(tmp_path: Path) -> None:
     script = Script()
-    script.opened()
     script.update(script.message())
     turn = script.heard()
     script.update(script.message(), delete=(turn,))
