@@ -78,7 +78,7 @@ def test_broken_livekit_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_exit_codes(outcome: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def races(column: str, *_: object, through_plugin: bool, **__: object) -> Races:
         if through_plugin:
-            raise Unavailable("no plugin")
+            raise Unavailable("It is not installed.")
         return Races(column, NEWEST, {"a race": RaceOutcome(outcome, "what")})
 
     monkeypatch.setattr(own, "run_races", races)
@@ -94,6 +94,7 @@ def test_exit_codes(outcome: str, code: int, monkeypatch: pytest.MonkeyPatch) ->
     report = json.loads(printed.out)
     assert (report["kept"], printed.err) == (code == 0, "")
     assert [r["column"] for r in report["runs"]] == ["yours", "patched"]
+    assert report["remark"] == "No races ran through the plugin: It is not installed."
     assert run("verify", "--python", sys.executable, *more) == code
     assert scopes == ["lock", "full"]
 

@@ -37,12 +37,13 @@ def examine(python: str, scratch: Path, step: Announce, scope: Scope) -> Compari
     """
     found = inspect(python)
     _check(found)
-    columns = _run("yours", found, scratch, step, [])
+    columns, remark = _run("yours", found, scratch, step, [])
     try:
         overlay = _patched(found, scratch, step, scope)
     except CtxlockError as e:
-        return Comparison(tuple(columns), str(e))
-    return Comparison((*columns, *_run("patched", found, scratch, step, [str(overlay)])))
+        return Comparison(tuple(columns), f"{e} {remark}".rstrip())
+    patched, _ = _run("patched", found, scratch, step, [str(overlay)])
+    return Comparison((*columns, *patched), remark)
 
 
 def _check(found: Environment) -> None:
@@ -85,7 +86,8 @@ def _patched(found: Environment, scratch: Path, step: Announce, scope: Scope) ->
 
 def _run(
     column: str, found: Environment, scratch: Path, step: Announce, front: list[str]
-) -> list[Races]:
+) -> tuple[list[Races], str]:
+    """Runs the races, and through the plugin; or says why not through that."""
     # what their own PYTHONPATH adds belongs to the environment; `livekit` is a namespace, so that
     # a patched livekit.agents in front leaves livekit.rtc and the plugins where they are
     theirs = os.environ.get("PYTHONPATH", "")
@@ -103,6 +105,6 @@ def _run(
                         through_plugin=plugin,
                     )
                 )
-            except Unavailable:
-                break
-    return races
+            except Unavailable as e:
+                return races, f"No races ran through the plugin: {e}"
+    return races, ""

@@ -105,7 +105,7 @@ class Comparison:
 
     Attributes:
         columns: Those of one provider stand together.
-        remark: Why a column is missing, if one is.
+        remark: Why columns are missing, if any are.
     """
 
     columns: tuple[Races, ...]
