@@ -4,29 +4,52 @@ import json
 import os
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from activity import NAME, PUSH, REPLACING, guarded, locked, module
+from activity import (
+    CHECK,
+    HOLD,
+    NAME,
+    PUSH,
+    REPLACING,
+    SEND,
+    block,
+    given,
+    guarded,
+    locked,
+    module,
+)
 from cli import run, says
+from lock_pairs import UPSTREAMS
 
 from ctxlock.patching.patch import patch_source
 from ctxlock.target import NOTICE, TARGET
 from lab.interpreters import find_python
 
-GUARDED = guarded(
-    """\
-async def sync(self, ctx):
-    async with self._rt_chat_ctx_lock:
-        await self._rt_session.update_chat_ctx(ctx)
-"""
-)
+GUARDED = guarded(UPSTREAMS)
 BARE = module(PUSH)
 OWN_LOCK = GUARDED.replace(NOTICE, "#")
 """Guarded, and not by this project."""
 WHEEL = "livekit_agents-1-py3-none-any.whl"
 
 posix = pytest.mark.skipif(os.name == "nt", reason="needs a shell script")
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a file."""
+
+    def write(text: str) -> Path:
+        file = tmp_path / "agent_activity.py"
+        file.write_text(text)
+        return file
+
+    return write
+
+
+Lone = Callable[[str], Path]
 
 
 def wheel(folder: Path, name: str, text: str | None) -> Path:
@@ -39,9 +62,8 @@ def wheel(folder: Path, name: str, text: str | None) -> Path:
 
 
 @pytest.mark.parametrize(("text", "code"), [(GUARDED, 0), (BARE, 1)], ids=["guarded", "bare"])
-def test_path(text: str, code: int, tmp_path: Path) -> None:
-    file = tmp_path / "agent_activity.py"
-    file.write_text(text)
+def test_path(text: str, code: int, lone: Lone) -> None:
+    file = lone(text)
     printed = says(code, "audit", file).out
     assert str(file) in printed.replace("\n", "")
     assert ("1 bare" in printed) == (code == 1)
@@ -59,9 +81,8 @@ def test_wheel(text: str, code: int, tmp_path: Path) -> None:
     assert run("audit", "--wheel", wheel(tmp_path, WHEEL, text)) == code
 
 
-def test_json_is_sorted_and_versioned(tmp_path: Path) -> None:
-    file = tmp_path / "agent_activity.py"
-    file.write_text(BARE)
+def test_json_is_sorted_and_versioned(lone: Lone) -> None:
+    file = lone(BARE)
     printed = says(1, "audit", "--json", file).out
     report = json.loads(printed)
     assert printed == json.dumps(report, indent=2, sort_keys=True) + "\n"
@@ -88,19 +109,8 @@ def test_json_is_sorted_and_versioned(tmp_path: Path) -> None:
     }
 
 
-def test_says_that_a_waiter_does_not_look_again(tmp_path: Path) -> None:
-    file = tmp_path / "agent_activity.py"
-    file.write_text(
-        locked(
-            """\
-            async def sync(self, ctx):
-                if self._rt_session is not None:
-                    async with self._rt_chat_ctx_lock:
-                        await self._rt_session.update_chat_ctx(ctx)
-            """
-        )
-    )
-    printed = says(1, "audit", file).out
+def test_says_that_a_waiter_does_not_look_again(lone: Lone) -> None:
+    printed = says(1, "audit", lone(locked(given(block(CHECK, block(HOLD, SEND)))))).out
     assert "1 unchecked" in printed
     assert "Every site" not in printed
 
@@ -135,9 +145,8 @@ def test_cannot_tell(
     assert "Traceback" not in captured.err
 
 
-def test_cannot_tell_names_file_and_line(tmp_path: Path) -> None:
-    file = tmp_path / "agent_activity.py"
-    file.write_text("x = 1\nclass Other: pass\n")
+def test_cannot_tell_names_file_and_line(lone: Lone) -> None:
+    file = lone("x = 1\nclass Other: pass\n")
     assert f"ctxlock: {file}:1: There is no class AgentActivity" in says(3, "audit", file).err
 
 
@@ -238,17 +247,15 @@ def test_wrong_usage(arguments: list[str]) -> None:
     assert "Usage:" in says(2, "audit", *arguments).err
 
 
-def test_scope_lock(tmp_path: Path) -> None:
-    file = tmp_path / "agent_activity.py"
-    file.write_text(GUARDED)
+def test_scope_lock(lone: Lone) -> None:
+    file = lone(GUARDED)
     assert "Scope lock: the lock alone." in says(0, "audit", file).out
     report = json.loads(says(0, "audit", "--json", file).out)
     assert (report["scope"], report["parts"]) == ("lock", [])
 
 
-def test_scope_full_and_its_parts(tmp_path: Path) -> None:
-    file = tmp_path / "agent_activity.py"
-    file.write_bytes(patch_source(module(REPLACING).encode(), NAME, "full").source)
+def test_scope_full_and_its_parts(lone: Lone) -> None:
+    file = lone(patch_source(module(REPLACING).encode(), NAME, "full").source.decode())
     assert "Scope full: replacements." in says(0, "audit", file).out
     report = json.loads(says(0, "audit", "--json", file).out)
     assert (report["scope"], report["parts"]) == ("full", ["replacements"])

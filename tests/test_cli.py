@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -49,6 +50,14 @@ def comparison(stock: str, patched: str) -> Comparison:
             races("patched", PATCHED, patched),
         )
     )
+
+
+@pytest.fixture
+def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs the test in a folder that has to be empty at its end."""
+    monkeypatch.chdir(tmp_path)
+    yield
+    assert list(tmp_path.iterdir()) == []
 
 
 COMMANDS = ("audit", "diff", "build", "check", "verify", "explore", "serve")
@@ -245,12 +254,7 @@ def test_an_error_keeps_its_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
         raise CtxlockError("no livekit-agents[openai] here")
 
     monkeypatch.setattr(command, "app", fail)
-    assert (
-        says(
-            3,
-        ).err
-        == "ctxlock: no livekit-agents[openai] here\n"
-    )
+    assert says(3).err == "ctxlock: no livekit-agents[openai] here\n"
 
 
 @pytest.fixture(scope="module")
@@ -267,28 +271,22 @@ def stock_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.network
-def test_build_from_a_wheel_and_verify_it(
-    stock_wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_build_from_a_wheel_and_verify_it(stock_wheel: Path, tmp_path: Path) -> None:
     assert run("audit", "--wheel", stock_wheel) == 1
-    assert run("build", "--wheel", stock_wheel, "-o", tmp_path / "new" / "dist") == 0
     overlay = tmp_path / "new" / "dist" / OVERLAY
-    assert capsys.readouterr().out.rstrip().endswith(f"livekit-agents @ {overlay.as_uri()}")
+    said = says(0, "build", "--wheel", stock_wheel, "-o", overlay.parent).out
+    assert said.rstrip().endswith(f"livekit-agents @ {overlay.as_uri()}")
     assert run("audit", "--wheel", overlay) == 0
     assert run("check", overlay, "--wheel", stock_wheel) == 0
     said = says(3, "build", "--wheel", overlay, "-o", tmp_path).err
     assert f"give the stock wheel of livekit-agents {NEWEST}" in said
-    assert "the patched release kept every" in " ".join(
-        says(0, "verify", "--wheel", overlay).out.split()
-    )
+    said = " ".join(says(0, "verify", "--wheel", overlay).out.split())
+    assert "the patched release kept every" in said
 
 
 @pytest.mark.network
 @pytest.mark.parametrize("name", ["diff", "build", "verify", "explore"])
-def test_the_pre_release_has_no_full_scope(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_pre_release_has_no_full_scope(name: str, nothing_left: None) -> None:
     captured = says(3, name, "--upstream", "2.0.0b1", "--scope", "full", "--quiet")
     assert captured.out == ""
     assert captured.err.startswith(f"ctxlock: {TARGET}:")
@@ -296,7 +294,6 @@ def test_the_pre_release_has_no_full_scope(
         "; build with the scope lock: leave out `-C scope=full`, `CTXLOCK_SCOPE=full` or `--scope "
         "full`.\n"
     )
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.network
@@ -334,22 +331,16 @@ def test_diff_applies(
 
 @pytest.mark.network
 @pytest.mark.parametrize("name", ["diff", "build", "verify"])
-def test_unknown_release(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    captured = says(3, name, "--upstream", "1.8.999")
-    assert (
-        "livekit-agents===1.8.999 could not be installed; check the release number" in captured.err
-    )
-    assert captured.out == ""
-    assert list(tmp_path.iterdir()) == []
+def test_unknown_release(name: str, nothing_left: None) -> None:
+    said = says(3, name, "--upstream", "1.8.999")
+    assert "livekit-agents===1.8.999 could not be installed; check the release number" in said.err
+    assert said.out == ""
 
 
 @pytest.mark.parametrize("name", ["diff", "build", "verify"])
-def test_no_network(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_no_network(name: str, nothing_left: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for tool in ("UV_DEFAULT_INDEX", "PIP_INDEX_URL"):
         monkeypatch.setenv(tool, "http://127.0.0.1:1/")  # nobody listens on port 1
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     monkeypatch.setenv("UV_NO_CACHE", "1")
     assert "The package index could not be reached" in says(3, name, "--upstream", "1.8.8").err
-    assert list(tmp_path.iterdir()) == []
