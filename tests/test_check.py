@@ -61,36 +61,35 @@ def edited(files: Files) -> Files:
     return {**files, TARGET: files[TARGET] + b"\n"}
 
 
-def with_more(files: Files) -> Files:
-    return {"livekit/agents/extra.py": b"", **files}
-
-
-def without(files: Files) -> Files:
-    return {path: text for path, text in files.items() if path != "livekit/agents/version.py"}
-
-
-def in_another_order(files: Files) -> Files:
-    return dict(reversed(files.items()))
-
-
-def everything(files: Files) -> Files:
-    return without(with_more(edited(files)))
+MORE, LESS = "livekit/agents/extra.py", "livekit/agents/version.py"
+NOTED = [
+    f"{MORE} does not belong in it.",
+    f"{LESS} is missing.",
+    f"The content of {TARGET} differs.",
+]
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (edited, [f"The content of {TARGET} differs."]),
-        (with_more, ["livekit/agents/extra.py does not belong in it."]),
-        (without, ["livekit/agents/version.py is missing."]),
-        (in_another_order, ["The files in it are the same, but the archive around them differs."]),
-        (
-            everything,
-            [
-                "livekit/agents/extra.py does not belong in it.",
-                "livekit/agents/version.py is missing.",
-                f"The content of {TARGET} differs.",
-            ],
+        pytest.param(edited, NOTED[2:], id="edited"),
+        pytest.param(lambda files: {MORE: b"", **files}, NOTED[:1], id="one more"),
+        pytest.param(
+            lambda files: {path: text for path, text in files.items() if path != LESS},
+            NOTED[1:2],
+            id="one less",
+        ),
+        pytest.param(
+            lambda files: dict(reversed(files.items())),
+            ["The files in it are the same, but the archive around them differs."],
+            id="another order",
+        ),
+        pytest.param(
+            lambda files: {
+                path: text for path, text in {MORE: b"", **edited(files)}.items() if path != LESS
+            },
+            NOTED,
+            id="everything",
         ),
     ],
 )

@@ -160,17 +160,22 @@ def with_a_task(self: Any) -> None:
 KEPT: list[Any] = []
 
 
+def after_closing(patch: pytest.MonkeyPatch, do: Callable[[Any], object]) -> None:
+    """Has the activity do more when it is closed."""
+    close = AgentActivity.aclose
+
+    async def closing(self: Any) -> None:
+        await close(self)
+        do(self)
+
+    patch.setattr(AgentActivity, "aclose", closing)
+
+
 @pytest.mark.parametrize("leave", [with_a_timer, with_a_task, KEPT.append])
 def test_what_is_left_when_a_session_is_closed_is_seen(
     usual: list[Step], monkeypatch: pytest.MonkeyPatch, leave: Callable[[Any], None]
 ) -> None:
-    close = AgentActivity.aclose
-
-    async def leaving(self: Any) -> None:
-        await close(self)
-        leave(self)
-
-    monkeypatch.setattr(AgentActivity, "aclose", leaving)
+    after_closing(monkeypatch, leave)
     worse = go_through(worsened(as_it_was))
     KEPT.clear()
     ends = [step["left"] for step in usual if step["step"] == "close"]
@@ -216,13 +221,7 @@ def test_what_came_of_a_speech_is_seen(usual: list[Step], monkeypatch: pytest.Mo
 def test_a_late_change_to_an_earlier_agent_is_seen(
     usual: list[Step], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    close = AgentActivity.aclose
-
-    async def forgetting(self: Any) -> None:
-        await close(self)
-        self.agent._chat_ctx.items.clear()
-
-    monkeypatch.setattr(AgentActivity, "aclose", forgetting)
+    after_closing(monkeypatch, lambda self: self.agent._chat_ctx.items.clear())
     verdict = judge(usual, usual, go_through(worsened(as_it_was)))
     assert verdict.first is not None and usual[verdict.first]["step"] == "handoff"
 

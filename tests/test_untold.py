@@ -9,95 +9,84 @@ from ctxlock.analysis.without_calls import parts_of
 from ctxlock.errors import NotUnderstood
 from ctxlock.patching.patch import patch_source
 
-METHODS = (
-    REPLACING,
-    """\
-    async def _detach_reusable_resources(self, successor):
-        if self._rt_session.chat_ctx.is_equivalent(successor.chat_ctx):
-            kept.rt_session = self._rt_session
-            self._rt_session = None
-        return kept
-    """,
-    """\
-    async def _start_session(self, kept):
-        if kept:
-            self._rt_session = kept.rt_session
-        else:
-            self._rt_session = self.llm.session()
-        self._rt_session.on("error", self._on_error)
-        self._rt_session.on("remote_item_added", self._on_remote_item_added)
-        self._rt_session.on(
-            "input_audio_transcription_completed",
-            self._on_input_audio_transcription_completed,
-        )
-        await self._rt_session.update_chat_ctx(self._agent.chat_ctx)
-    """,
-    """\
-    async def _close_session(self):
+METHODS = """\
+async def _detach_reusable_resources(self, successor):
+    if self._rt_session.chat_ctx.is_equivalent(successor.chat_ctx):
+        kept.rt_session = self._rt_session
+        self._rt_session = None
+    return kept
+
+async def _start_session(self, kept):
+    if kept:
+        self._rt_session = kept.rt_session
+    else:
+        self._rt_session = self.llm.session()
+    self._rt_session.on("error", self._on_error)
+    self._rt_session.on("remote_item_added", self._on_remote_item_added)
+    self._rt_session.on(
+        "input_audio_transcription_completed",
+        self._on_input_audio_transcription_completed,
+    )
+    await self._rt_session.update_chat_ctx(self._agent.chat_ctx)
+
+async def _close_session(self):
+    if self._rt_session is not None:
+        await self._rt_session.aclose()
+
+def _on_error(self, ev):
+    log(ev)
+
+def _on_remote_item_added(self, ev):
+    record(ev)
+
+def _on_input_audio_transcription_completed(self, ev):
+    msg = make(ev)
+    self._agent._chat_ctx._upsert_item(msg)
+    self._session._conversation_item_added(msg)
+
+async def _tts_task_impl(self, speech):
+    speech._mark_generation_done()
+    try:
         if self._rt_session is not None:
-            await self._rt_session.aclose()
-    """,
-    """\
-    def _on_error(self, ev):
-        log(ev)
-    """,
-    """\
-    def _on_remote_item_added(self, ev):
-        record(ev)
-    """,
-    """\
-    def _on_input_audio_transcription_completed(self, ev):
-        msg = make(ev)
-        self._agent._chat_ctx._upsert_item(msg)
-        self._session._conversation_item_added(msg)
-    """,
-    """\
-    async def _tts_task_impl(self, speech):
-        speech._mark_generation_done()
-        try:
-            if self._rt_session is not None:
-                ctx = self._rt_session.chat_ctx.copy()
-                ctx.insert(spoken_msg)
-                await self._rt_session.update_chat_ctx(ctx)
-        except Refused:
-            log(spoken_msg)
-    """,
-    """\
-    async def _realtime_reply_task(self, text):
-        ctx = self._rt_session.chat_ctx.copy()
-        msg = ctx.add_message(text)
-        await self._rt_session.update_chat_ctx(ctx)
-        self._agent._chat_ctx._upsert_item(msg)
-        self._session._conversation_item_added(msg)
-    """,
-    """\
-    async def _realtime_generation_task_impl(self, speech, heard, ran):
-        any_skipped = False
-        for part in heard:
-            if part.skipped:
-                any_skipped = True
-                log(part.msg.message_id)
-                continue
-            self._agent._chat_ctx._upsert_item(msg)
-            self._session._conversation_item_added(msg)
-        if any_skipped and speech:
-            await self._rt_session.update_chat_ctx(self._agent._chat_ctx)
-        for done in ran:
-            self._agent._chat_ctx._upsert_item(done.fnc_call)
-            self._agent._chat_ctx._upsert_item(done.fnc_call_out)
-        if speech.interrupted:
             ctx = self._rt_session.chat_ctx.copy()
-            ctx.items.extend(outputs)
+            ctx.insert(spoken_msg)
             await self._rt_session.update_chat_ctx(ctx)
-        else:
-            new = self._rt_session.chat_ctx.copy()
-            new.items.extend(outputs)
-            await self._rt_session.update_chat_ctx(new)
-    """,
-)
+    except Refused:
+        log(spoken_msg)
+
+async def _realtime_reply_task(self, text):
+    ctx = self._rt_session.chat_ctx.copy()
+    msg = ctx.add_message(text)
+    await self._rt_session.update_chat_ctx(ctx)
+    self._agent._chat_ctx._upsert_item(msg)
+    self._session._conversation_item_added(msg)
+
+async def _realtime_generation_task_impl(self, speech, heard, ran):
+    any_skipped = False
+    for part in heard:
+        if part.skipped:
+            any_skipped = True
+            log(part.msg.message_id)
+            continue
+        self._agent._chat_ctx._upsert_item(msg)
+        self._session._conversation_item_added(msg)
+    if any_skipped and speech:
+        await self._rt_session.update_chat_ctx(self._agent._chat_ctx)
+    for done in ran:
+        self._agent._chat_ctx._upsert_item(done.fnc_call)
+        self._agent._chat_ctx._upsert_item(done.fnc_call_out)
+    if speech.interrupted:
+        ctx = self._rt_session.chat_ctx.copy()
+        ctx.items.extend(outputs)
+        await self._rt_session.update_chat_ctx(ctx)
+    else:
+        new = self._rt_session.chat_ctx.copy()
+        new.items.extend(outputs)
+        await self._rt_session.update_chat_ctx(new)
+"""
 """All that the scope full is about, in small."""
 
-WHOLE = module(*METHODS)
+WHOLE = module(REPLACING, METHODS)
 RECORDED = "self._agent._chat_ctx._upsert_item(msg)\n            self._session"
 OUTPUT = "self._agent._chat_ctx._upsert_item(done.fnc_call_out)"
 REASON = "The scope full cannot follow what goes on here; build with the scope lock: leave out `-C"
