@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from activity import pair
+from methods import pair
 
 _ADDED = {
     "replacement": """\

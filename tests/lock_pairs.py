@@ -5,20 +5,8 @@
 
 from __future__ import annotations
 
-from activity import (
-    CHECK,
-    HEAD,
-    HOLD,
-    LOCK,
-    PUSH,
-    READ,
-    SEND,
-    block,
-    given,
-    guarded,
-    locked,
-    module,
-)
+from activity import HEAD, LOCK, PUSH, guarded, locked, module
+from methods import CHECK, HOLD, READ, SEND, block, given
 
 UPSTREAMS = given(block(HOLD, SEND))
 

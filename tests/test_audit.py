@@ -8,21 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from activity import (
-    CHECK,
-    HOLD,
-    NAME,
-    PUSH,
-    REPLACING,
-    SEND,
-    block,
-    given,
-    guarded,
-    locked,
-    module,
-)
+from activity import NAME, PUSH, REPLACING, guarded, locked, module
 from cli import run, says
 from lock_pairs import UPSTREAMS
+from methods import CHECK, HOLD, SEND, block, given
 
 from ctxlock.patching.patch import patch_source
 from ctxlock.target import NOTICE, TARGET

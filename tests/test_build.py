@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import NoReturn, get_args
 
 import pytest
-from activity import NAME, PUSH, REPLACING, SEND, locked, module, taking
+from activity import NAME, PUSH, REPLACING, locked, module
 from hypothesis import given, settings, strategies as st
 from lock_pairs import UPSTREAMS
+from methods import SEND, taking
 from packages import Files, assert_valid, contents, install, release, wheel_file, write_wheel
 from packaging.metadata import Metadata
 from packaging.specifiers import SpecifierSet

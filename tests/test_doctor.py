@@ -359,20 +359,25 @@ class TestTroubles:
         script.replied()
         assert self.kinds(told(script)) == ["no output"]
 
+    def reconnected(self, script: Script, kept: dict[str, Any]) -> list[str]:
+        """The lines until a reconnection that replays an item; the script goes on from there."""
+        remark = {"message": "reconnecting to OpenAI Realtime API", "pid": 7}
+        before = [*lines_of(script), json.dumps(remark)]
+        script.written.clear()
+        script.received("session.created", session={})
+        script.answers([("create", kept)])
+        return before
+
     def test_a_reconnection_and_what_it_does_not_repeat(self, told: Told) -> None:
         script = Script()
         kept, system = script.message(), script.message("be brief", role="system")
         script.update(kept, system)
-        before = lines_of(script)
-        script.written.clear()
-        script.received("session.created", session={})
-        script.answers([("create", kept)])
+        before = self.reconnected(script, kept)
         script.update(script.message())
-        remark = {"message": "reconnecting to OpenAI Realtime API", "pid": 7}
-        found = told([*before, json.dumps(remark), *lines_of(script)])
+        found = told([*before, *lines_of(script)])
         assert self.kinds(found) == ["reconnection", "not repeated"]
         assert found.calls[0].troubles[1].text.endswith("1 system message")
-        again = told([*before, json.dumps(remark), *lines_of(script), *lines_of(keeping("c"))])
+        again = told([*before, *lines_of(script), *lines_of(keeping("c"))])
         assert again.totals.calls == 2
 
     def test_what_was_to_be_deleted_and_is_back_with_the_connection(self, told: Told) -> None:
@@ -380,18 +385,14 @@ class TestTroubles:
         unwanted = script.message()
         script.update(unwanted)
         script.asks(delete=(unwanted,))
-        before = lines_of(script)
-        script.written.clear()
-        script.received("session.created", session={})
-        script.answers([("create", unwanted)])
-        remark = {"message": "reconnecting to OpenAI Realtime API", "pid": 7}
-        found = told([*before, json.dumps(remark), *lines_of(script)])
+        before = self.reconnected(script, unwanted)
+        found = told([*before, *lines_of(script)])
         assert self.kinds(found) == ["reconnection"]
         loss = only(found)
         assert (loss.kind, loss.grade) == ("back", STRONG)
         assert "LOST" not in "\n".join(call_lines(found, found.calls[0], details=True))
         script.update(delete=(unwanted,))  # again, and this time it is confirmed
-        found = told([*before, json.dumps(remark), *lines_of(script)])
+        found = told([*before, *lines_of(script)])
         assert all(loss.grade != STRONG for loss in losses(found))
 
     def test_an_output_whose_call_was_deleted(self, told: Told) -> None:

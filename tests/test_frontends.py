@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -60,6 +61,14 @@ class Frontends:
         """Runs a command that must succeed; returns what it says on stderr."""
         done = self.run(*command, **variables)
         assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def refused(self, source: Path, *more: str | Path) -> str:
+        """What `uv build` says where it builds no wheel."""
+        out = self.new_folder()
+        done = self.run("uv", "build", "--wheel", source, "-o", out, *more)
+        assert done.returncode != 0
+        assert not list(out.glob("*.whl"))
         return done.stderr
 
     def uv(
@@ -146,22 +155,18 @@ def test_differs_from_upstream_in_five_things_only(frontends: Frontends, wheel: 
     assert after[TARGET] == patch_source(before[TARGET], TARGET).source
 
 
-def test_pip_builds_the_same_from_the_tree(frontends: Frontends, wheel: Path) -> None:
-    again = frontends.pip(TREE)
-    assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
-
-
-def test_uv_builds_the_same_from_the_source_distribution(
-    frontends: Frontends, wheel: Path, sdist: Path
+@pytest.mark.parametrize(
+    "build",
+    [
+        pytest.param(lambda frontends, _: frontends.pip(TREE), id="pip, from the tree"),
+        pytest.param(lambda frontends, sdist: frontends.uv(sdist, "--wheel"), id="uv, from sdist"),
+        pytest.param(lambda frontends, sdist: frontends.pip(sdist), id="pip, from sdist"),
+    ],
+)
+def test_builds_the_same_again(
+    frontends: Frontends, wheel: Path, sdist: Path, build: Callable[[Frontends, Path], Path]
 ) -> None:
-    again = frontends.uv(sdist, "--wheel")
-    assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
-
-
-def test_pip_builds_the_same_from_the_source_distribution(
-    frontends: Frontends, wheel: Path, sdist: Path
-) -> None:
-    again = frontends.pip(sdist)
+    again = build(frontends, sdist)
     assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
 
 
@@ -212,15 +217,12 @@ def test_an_overlay_of_a_later_patch_beside_the_stock_release(
     frontends: Frontends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its label is not known yet: the installer may take it, and then nothing is built."""
-    stock, folder, out = (frontends.new_folder() for _ in range(3))
+    stock, folder = frontends.new_folder(), frontends.new_folder()
     Installer().fetch(str(NEWEST_VERIFIED), stock)
     monkeypatch.setattr("ctxlock.release.PATCH_NUMBER", PATCH_NUMBER + 1)
     build_overlay(read_installed([str(stock)]), folder)
-    build = ("uv", "build", "--wheel", TREE, "-o", out, "--find-links", folder)
-    done = frontends.run(*build)
-    assert done.returncode != 0
-    assert "do not let it search a folder or an index of patched wheels" in done.stderr
-    assert not list(out.glob("*.whl"))
+    said = frontends.refused(TREE, "--find-links", folder)
+    assert "do not let it search a folder or an index of patched wheels" in said
 
 
 def test_a_setting_and_the_variable_choose_the_release(frontends: Frontends) -> None:
@@ -240,11 +242,8 @@ def test_uv_does_not_reuse_the_wheel_of_another_release(frontends: Frontends, wh
 
 
 def test_a_contradiction_of_the_source_distribution(frontends: Frontends, sdist: Path) -> None:
-    out = frontends.new_folder()
-    done = frontends.run("uv", "build", "--wheel", sdist, "-o", out, "-C", "upstream=1.8.4")
-    assert done.returncode != 0
-    assert f"this source distribution is made for {NEWEST_VERIFIED}" in done.stderr
-    assert not list(out.glob("*.whl"))
+    said = frontends.refused(sdist, "-C", "upstream=1.8.4")
+    assert f"this source distribution is made for {NEWEST_VERIFIED}" in said
 
 
 def test_a_setting_and_the_variable_choose_the_scope(frontends: Frontends) -> None:
@@ -256,15 +255,12 @@ def test_a_setting_and_the_variable_choose_the_scope(frontends: Frontends) -> No
 
 def test_a_release_with_a_compiled_core(frontends: Frontends) -> None:
     """It is no release that the scope full can be built from, either."""
-    out = frontends.new_folder()
-    build = ("uv", "build", "--wheel", TREE, "-o", out, "-C", "upstream=2.0.0b1")
-    done = frontends.run(*build, "-C", "scope=full")
-    if "no wheels with a matching" in done.stderr:
+    said = frontends.refused(TREE, "-C", "upstream=2.0.0b1", "-C", "scope=full")
+    if "no wheels with a matching" in said:
         pytest.skip("2.0.0b1 has no wheel for this platform")
-    assert done.returncode != 0
-    assert "build with the scope lock: leave out `-C scope=full`" in done.stderr
-    assert not list(out.glob("*.whl"))
-    done = frontends.run(*build)
+    assert "build with the scope lock: leave out `-C scope=full`" in said
+    out = frontends.new_folder()
+    done = frontends.run("uv", "build", "--wheel", TREE, "-o", out, "-C", "upstream=2.0.0b1")
     assert done.returncode == 0, done.stderr
     assert f"2.0.0b1 is later than {NEWEST_VERIFIED}" in done.stderr
     (built,) = out.glob("*.whl")
@@ -287,12 +283,8 @@ def test_editable_is_refused(frontends: Frontends, frontend: str) -> None:
 def test_building_on_an_overlay_is_refused(frontends: Frontends, wheel: Path) -> None:
     python = frontends.environment("libcst>=1.8.2", "packaging>=24")
     frontends.succeed("uv", "pip", "install", "-q", "--no-deps", "-p", python, wheel)
-    out = frontends.new_folder()
-    build = ("uv", "build", "--wheel", "--no-build-isolation", "-p", python, TREE, "-o", out)
-    done = frontends.run(*build)
-    assert done.returncode != 0
-    assert f"livekit-agents {NEWEST_VERIFIED}{LOCAL} is patched already" in done.stderr
-    assert not list(out.glob("*.whl"))
+    said = frontends.refused(TREE, "--no-build-isolation", "-p", python)
+    assert f"livekit-agents {NEWEST_VERIFIED}{LOCAL} is patched already" in said
 
 
 def test_pip_installs_it(frontends: Frontends, wheel: Path) -> None:

@@ -11,27 +11,21 @@ from pathlib import Path
 
 import pytest
 from activity import (
-    CHECK,
     HEAD,
     HERE,
-    HOLD,
     LOCK,
     NAME,
     NOTICE,
     PUSH,
-    READ,
     REPLACING,
-    SEND,
-    block,
     fetch,
-    given,
     guarded,
     locked,
     module,
     refuses,
-    taking,
 )
 from lock_pairs import UNCHECKED, UPSTREAMS, checked
+from methods import CHECK, HOLD, READ, SEND, block, given, taking
 
 from ctxlock.analysis.sites import Site, find_sites
 from ctxlock.errors import NothingToGuard, NotUnderstood

@@ -3,24 +3,9 @@ from __future__ import annotations
 import codecs
 
 import pytest
-from activity import (
-    CHECK,
-    HEAD,
-    HOLD,
-    LOCK,
-    NAME,
-    NOTICE,
-    PUSH,
-    READ,
-    SEND,
-    block,
-    given,
-    guarded,
-    locked,
-    module,
-    pair,
-)
+from activity import HEAD, LOCK, NAME, NOTICE, PUSH, guarded, locked, module
 from lock_pairs import UPSTREAMS
+from methods import CHECK, HOLD, READ, SEND, block, given, pair
 
 from ctxlock.errors import NotUnderstood
 from ctxlock.patching.rewrite import guard

@@ -14,23 +14,11 @@ from textwrap import indent
 from typing import Any
 
 import pytest
-from activity import (
-    CHECK,
-    HEAD,
-    HOLD,
-    LOCK,
-    NAME,
-    READ,
-    SEND,
-    block,
-    given as with_context,
-    locked,
-    module,
-    patched_or_refused,
-)
+from activity import HEAD, LOCK, NAME, locked, module, patched_or_refused
 from edits import breaking, edited
 from hypothesis import given, settings, strategies as st
 from line_by_line import unexplained
+from methods import CHECK, HOLD, READ, SEND, block, given as with_context
 
 from ctxlock.errors import NothingToGuard, NotUnderstood
 from ctxlock.patching.patch import patch_source

@@ -12,23 +12,11 @@ from random import Random
 from textwrap import dedent
 
 import pytest
-from activity import (
-    HEAD,
-    HOLD,
-    LOCK,
-    NAME,
-    PUSH,
-    REPLACING,
-    SEND,
-    block,
-    fetch,
-    module,
-    patched_or_refused,
-    taking,
-)
+from activity import HEAD, LOCK, NAME, PUSH, REPLACING, fetch, module, patched_or_refused
 from crude_finder import naked
 from edits import breaking, edited, keeping
 from line_by_line import unexplained
+from methods import HOLD, SEND, block, taking
 from real_methods import CASES, PARTS, RELEASES, cut, say
 
 from ctxlock.analysis.sites import Site, find_sites

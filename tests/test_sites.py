@@ -1,22 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from activity import (
-    CHECK,
-    HEAD,
-    HOLD,
-    LOCK,
-    NAME,
-    PUSH,
-    READ,
-    SEND,
-    block,
-    given,
-    locked,
-    module,
-    refuses,
-    taking,
-)
+from activity import HEAD, LOCK, NAME, PUSH, locked, module, refuses
+from methods import CHECK, HOLD, READ, SEND, block, given, taking
 
 from ctxlock.analysis.sites import Site, find_sites
 from ctxlock.errors import NotUnderstood
