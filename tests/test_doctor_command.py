@@ -19,6 +19,13 @@ def written(path: Path, *scripts: Script) -> Path:
     return path
 
 
+def access_log(folder: Path) -> Path:
+    """A log without events."""
+    path = folder / "access.log"
+    path.write_text("GET / 200\n", encoding="utf-8")
+    return path
+
+
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
     return written(tmp_path / "agent.log", losing("a"), keeping("b"))
@@ -125,8 +132,7 @@ def test_json_and_a_page(log: Path, tmp_path: Path) -> None:
 
 
 def test_no_page_is_left_of_a_log_without_events(tmp_path: Path) -> None:
-    path, target = tmp_path / "access.log", tmp_path / "lost.html"
-    path.write_text("GET / 200\n", encoding="utf-8")
+    path, target = access_log(tmp_path), tmp_path / "lost.html"
     assert run("doctor", path, "--html", target) == 3
     assert list(tmp_path.iterdir()) == [path]
 
@@ -165,17 +171,13 @@ def test_wrong_usage() -> None:
 
 
 def test_another_log(tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    path.write_text("GET / 200\n", encoding="utf-8")
-    said = says(3, "doctor", path).err
-    assert (
-        "LK_OPENAI_DEBUG=1" in said and "LIVEKIT_LOG_LEVEL=DEBUG" in said and "access.log" in said
-    )
+    said = says(3, "doctor", access_log(tmp_path)).err
+    for word in ("LK_OPENAI_DEBUG=1", "LIVEKIT_LOG_LEVEL=DEBUG", "access.log"):
+        assert word in said
 
 
 def test_logs_without_events_are_named_beside_one_with_some(log: Path, tmp_path: Path) -> None:
-    other = tmp_path / "access.log"
-    other.write_text("GET / 200\n", encoding="utf-8")
+    other = access_log(tmp_path)
     assert f"Without any event: {other}.\n" in says(1, "doctor", log, other).out
 
 

@@ -142,27 +142,18 @@ def test_what_names_the_lock_of_the_scope_full_is_patched(scope: Scope, old: str
         patch_source(source.encode(), NAME, scope)
 
 
-@pytest.mark.parametrize(
-    ("head", "body"),
-    [
-        pytest.param(
-            "def _on_remote_item_added(self, *, ev):", "record(ev)", id="event by keyword"
-        ),
-        pytest.param(
-            "async def _detach_reusable_resources(self, successor):",
-            "return None",
-            id="handoff of nothing",
-        ),
-        pytest.param(
-            "async def _detach_reusable_resources(self):", "return kept", id="handoff to nobody"
-        ),
-        pytest.param(
-            "async def _realtime_generation_task_impl(self, heard):",
-            block("for at, part in heard:", "any_skipped = True", "log(part.msg.message_id)"),
-            id="message of two",
-        ),
-    ],
-)
+UNTOLD = {
+    "event by keyword": ("def _on_remote_item_added(self, *, ev):", "record(ev)"),
+    "handoff of nothing": ("async def _detach_reusable_resources(self, successor):", "return None"),
+    "handoff to nobody": ("async def _detach_reusable_resources(self):", "return kept"),
+    "message of two": (
+        "async def _realtime_generation_task_impl(self, heard):",
+        block("for at, part in heard:", "any_skipped = True", "log(part.msg.message_id)"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("head", "body"), UNTOLD.values(), ids=UNTOLD)
 def test_refuses_a_call_that_cannot_be_told(head: str, body: str) -> None:
     source = module(REPLACING, block(head, f"{body}  {HERE}\n"))
     reason = "A call that the scope full adds cannot be told from the code here; build with the"

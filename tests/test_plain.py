@@ -42,42 +42,34 @@ def test_a_file_without_the_import_is_as_it_is(guarded: str, told: str) -> None:
     assert parts_of(source) == ()
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param("typing(ctx, said)", "typing(ctx, ctx)", id="another item"),
-        pytest.param("typing(ctx, said)", "typing(ctx, said, 1)", id="more"),
-        pytest.param("typing(ctx, said)", "typing(ctx, await said)", id="what is run"),
-        pytest.param("typing(ctx, said)", "said(said)", id="another call"),
-        pytest.param("typing(ctx, said)", "typed(ctx, said)", id="no call of the lock's"),
-        pytest.param("self._rt_chat_ctx_lock.typing", "await self.typing", id="awaited"),
-        pytest.param(
-            "self._rt_chat_ctx_lock.typing", "x = self._rt_chat_ctx_lock.typing", id="used"
-        ),
-        pytest.param("add_message", "insert", id="behind something else"),
-        pytest.param(
-            "said = ctx.",
-            "self._rt_chat_ctx_lock.typing(ctx, said)\n            said = ctx.",
-            id="in front",
-        ),
-        pytest.param(
-            "typing(ctx, said)",
-            "typing(ctx, said)\n            self._rt_chat_ctx_lock.typing(ctx, said)",
-            id="twice",
-        ),
-        pytest.param("_realtime_reply_task", "_other", id="in another method"),
-        pytest.param("typing(ctx, said)", "typing(ctx, said); log()", id="in a line with more"),
-        pytest.param("typing(ctx, said)", "typing(ctx, said)  # so", id="with a comment"),
-        pytest.param("class AgentActivity", "class Other", id="in another class"),
-        pytest.param(
-            "replacing(self, given)", "replacing(other, given)", id="not of this activity"
-        ),
-        pytest.param("RealtimeContextLock(self)", "RealtimeContextLock(other)", id="another's"),
-        pytest.param(
-            "given = self._agent._chat_ctx\n", "other = self._agent._chat_ctx\n", id="past"
-        ),
-    ],
-)
+OTHERWISE = {
+    "another item": ("typing(ctx, said)", "typing(ctx, ctx)"),
+    "more": ("typing(ctx, said)", "typing(ctx, said, 1)"),
+    "what is run": ("typing(ctx, said)", "typing(ctx, await said)"),
+    "another call": ("typing(ctx, said)", "said(said)"),
+    "no call of the lock's": ("typing(ctx, said)", "typed(ctx, said)"),
+    "awaited": ("self._rt_chat_ctx_lock.typing", "await self.typing"),
+    "used": ("self._rt_chat_ctx_lock.typing", "x = self._rt_chat_ctx_lock.typing"),
+    "behind something else": ("add_message", "insert"),
+    "in front": (
+        "said = ctx.",
+        "self._rt_chat_ctx_lock.typing(ctx, said)\n            said = ctx.",
+    ),
+    "twice": (
+        "typing(ctx, said)",
+        "typing(ctx, said)\n            self._rt_chat_ctx_lock.typing(ctx, said)",
+    ),
+    "in another method": ("_realtime_reply_task", "_other"),
+    "in a line with more": ("typing(ctx, said)", "typing(ctx, said); log()"),
+    "with a comment": ("typing(ctx, said)", "typing(ctx, said)  # so"),
+    "in another class": ("class AgentActivity", "class Other"),
+    "not of this activity": ("replacing(self, given)", "replacing(other, given)"),
+    "another's": ("RealtimeContextLock(self)", "RealtimeContextLock(other)"),
+    "past": ("given = self._agent._chat_ctx\n", "other = self._agent._chat_ctx\n"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), OTHERWISE.values(), ids=OTHERWISE)
 def test_what_has_another_shape_stays(old: str, new: str) -> None:
     assert TOLD.count(old) == 1
     wrong = TOLD.replace(old, new)

@@ -12,23 +12,17 @@ ADD = "ctx.items.extend(found)"
 
 REPLACING = "async def update_chat_ctx(self, ctx):"
 
-JUDGED = [
-    pytest.param(
-        block(REPLACING, block(CHECK, SEND)),
-        [("replacement", "bare", None)],
-        id="bare replacement",
-    ),
-    pytest.param(
+JUDGED = {
+    "bare replacement": (block(REPLACING, block(CHECK, SEND)), [("replacement", "bare", None)]),
+    "replacement that checks no second time": (
         block(REPLACING, block("if self._rt_session is not None and other:", block(HOLD, SEND))),
         [("replacement", "guarded", False)],
-        id="replacement that checks no second time",
     ),
-    pytest.param(
+    "guarded replacement": (
         block(REPLACING, block(CHECK, block(HOLD, block(CHECK, SEND)))),
         [("replacement", "guarded", True)],
-        id="guarded replacement",
     ),
-    pytest.param(
+    "session start": (
         """\
         async def start(self):
             try:
@@ -42,9 +36,8 @@ JUDGED = [
                     await self._rt_session._update_session(tools=[], chat_ctx=self._agent.chat_ctx)
         """,
         [("session start", "bare", None), ("session start", "guarded", None)],
-        id="session start",
     ),
-    pytest.param(
+    "guarded text turn": (
         block(
             "async def _realtime_reply_task(self, text):",
             block("try:", block(HOLD, READ, "said = ctx.add_message(content=text)", SEND)),
@@ -52,9 +45,8 @@ JUDGED = [
             "remember(said)",
         ),
         [("text turn", "guarded", None)],
-        id="guarded text turn",
     ),
-    pytest.param(
+    "generation": (
         block(
             "async def _realtime_generation_task_impl(self, handle):",
             block("if skipped:", "await self._rt_session.update_chat_ctx(self._agent._chat_ctx)"),
@@ -66,27 +58,20 @@ JUDGED = [
             ("interrupted tool outputs", "bare", None),
             ("tool outputs", "guarded", None),
         ],
-        id="generation",
     ),
-    pytest.param(
+    "spoken message with a try": (
         block(
             "async def _tts_task_impl(self, said):",
             *(READ, "ctx.insert(said)", block("try:", SEND), block("finally:", "done()")),
         ),
         [("spoken message", "bare", None)],
-        id="spoken message with a try",
     ),
-    pytest.param(
+    "lock around the push alone": (
         taking(block(HOLD, SEND)).replace("copy()", "copy(exclude=True)"),
         [("other", "bare", None)],
-        id="lock around the push alone",
     ),
-    pytest.param(
-        taking(block(HOLD, ADD, SEND)),
-        [("other", "bare", None)],
-        id="lock around all but the snapshot",
-    ),
-    pytest.param(
+    "lock around all but the snapshot": (taking(block(HOLD, ADD, SEND)), [("other", "bare", None)]),
+    "snapshots that are only compared": (
         """\
         def _detach_reusable_resources(self, new):
             same = mutable or (
@@ -99,12 +84,11 @@ JUDGED = [
             return new.is_equivalent(self._rt_session.chat_ctx)
         """,
         [("reuse check", "read-only", None), ("comparison", "read-only", None)],
-        id="snapshots that are only compared",
     ),
-]
+}
 
 
-@pytest.mark.parametrize(("methods", "expected"), JUDGED)
+@pytest.mark.parametrize(("methods", "expected"), JUDGED.values(), ids=JUDGED)
 def test_judges(methods: str, expected: list[tuple[object, ...]]) -> None:
     *found, last = find_sites(locked(methods, PUSH), NAME)  # a file without a push is refused
     assert [(site.role, site.state, site.rechecked) for site in found] == expected

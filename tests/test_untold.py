@@ -96,39 +96,35 @@ def test_all_of_it_is_told() -> None:
     assert len(parts_of(patch_source(WHOLE.encode(), NAME, "full").source)) == 7
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param(
-            "self._agent._chat_ctx = chat_ctx\n",
-            "self._agent.replace(chat_ctx)\n",
-            id="replacement by the agent",
-        ),
-        pytest.param("_realtime_reply_task", "_other", id="unknown role"),
-        pytest.param("add_message(text)", "add_turn(text)", id="turn of another kind"),
-        pytest.param("new.items.extend(outputs)", "new.insert(outputs)", id="outputs inserted"),
-        pytest.param("new.items.extend(outputs)", "new.items.extend(all.of)", id="other outputs"),
-        pytest.param(
-            "new.items.extend(outputs)\n",
-            "new.items.extend(outputs)\n            new.items.extend(more)\n",
-            id="more outputs",
-        ),
-        pytest.param("any_skipped = True", "log()", id="cleanup of nothing"),
-        pytest.param("ctx.insert(spoken_msg)", "ctx.insert(spoken)", id="another message"),
-        pytest.param("speech._mark_generation_done()", "log()", id="speech that goes on"),
-        pytest.param("speech._mark_generation_done()", "done()", id="speech that ends otherwise"),
-        pytest.param(
-            "        speech._mark_generation_done()\n",
-            "        if speech:\n            speech._mark_generation_done()\n",
-            id="speech that may go on",
-        ),
-        pytest.param(
-            "speech._mark_generation_done()\n",
-            "speech._mark_generation_done()\n        speech._mark_generation_done()\n",
-            id="speech that ends twice",
-        ),
-    ],
-)
+SPANS = {
+    "replacement by the agent": (
+        "self._agent._chat_ctx = chat_ctx\n",
+        "self._agent.replace(chat_ctx)\n",
+    ),
+    "unknown role": ("_realtime_reply_task", "_other"),
+    "turn of another kind": ("add_message(text)", "add_turn(text)"),
+    "outputs inserted": ("new.items.extend(outputs)", "new.insert(outputs)"),
+    "other outputs": ("new.items.extend(outputs)", "new.items.extend(all.of)"),
+    "more outputs": (
+        "new.items.extend(outputs)\n",
+        "new.items.extend(outputs)\n            new.items.extend(more)\n",
+    ),
+    "cleanup of nothing": ("any_skipped = True", "log()"),
+    "another message": ("ctx.insert(spoken_msg)", "ctx.insert(spoken)"),
+    "speech that goes on": ("speech._mark_generation_done()", "log()"),
+    "speech that ends otherwise": ("speech._mark_generation_done()", "done()"),
+    "speech that may go on": (
+        "        speech._mark_generation_done()\n",
+        "        if speech:\n            speech._mark_generation_done()\n",
+    ),
+    "speech that ends twice": (
+        "speech._mark_generation_done()\n",
+        "speech._mark_generation_done()\n        speech._mark_generation_done()\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), SPANS.values(), ids=SPANS)
 def test_refuses_a_span(old: str, new: str) -> None:
     assert WHOLE.count(old) == 1
     source = WHOLE.replace(old, new)
@@ -138,49 +134,34 @@ def test_refuses_a_span(old: str, new: str) -> None:
     patch_source(source.encode(), NAME, "lock")
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param(
-            "self._agent._chat_ctx = chat_ctx\n",
-            "self._agent._chat_ctx = chat_ctx.copy()  # <- here\n"
-            "        self._agent._chat_ctx = chat_ctx\n",
-            id="another replacement",
-        ),
-        pytest.param("return kept\n", "return keep(kept)  # <- here\n", id="handoff in a call"),
-        pytest.param("= kept.rt_session", "= kept.session  # <- here", id="session kept elsewhere"),
-        pytest.param("= self.llm.session()", "= self.llm.open()  # <- here", id="session opened"),
-        pytest.param(
-            "log(ev)", "self._rt_session = self.llm.session()  # <- here", id="session on an error"
-        ),
-        pytest.param(
-            "await self._rt_session.aclose()",
-            "await wait(self._rt_session.aclose())  # <- here",
-            id="close in a call",
-        ),
-        pytest.param("log(ev)", "close(self._rt_session.aclose)  # <- here", id="close passed on"),
-        pytest.param(
-            RECORDED, RECORDED.replace("(msg)", "(said)  # <- here"), id="message of another name"
-        ),
-        pytest.param(
-            RECORDED,
-            RECORDED.replace("_upsert_item(msg)", "put(msg)  # <- here"),
-            id="recorded in another way",
-        ),
-        pytest.param(
-            RECORDED,
-            f"alias = self._agent._chat_ctx  # <- here\n            {RECORDED}",
-            id="alias",
-        ),
-        pytest.param(OUTPUT, OUTPUT.replace("fnc_call_out", "out") + "  # <- here", id="output"),
-        pytest.param(
-            "log(part.msg.message_id)", "self.flag = any_skipped = True  # <- here", id="flag twice"
-        ),
-        pytest.param(
-            "any_skipped = False", "any_skipped = old(speech)  # <- here", id="flag from elsewhere"
-        ),
-    ],
-)
+STATEMENTS = {
+    "another replacement": (
+        "self._agent._chat_ctx = chat_ctx\n",
+        "self._agent._chat_ctx = chat_ctx.copy()  # <- here\n"
+        "        self._agent._chat_ctx = chat_ctx\n",
+    ),
+    "handoff in a call": ("return kept\n", "return keep(kept)  # <- here\n"),
+    "session kept elsewhere": ("= kept.rt_session", "= kept.session  # <- here"),
+    "session opened": ("= self.llm.session()", "= self.llm.open()  # <- here"),
+    "session on an error": ("log(ev)", "self._rt_session = self.llm.session()  # <- here"),
+    "close in a call": (
+        "await self._rt_session.aclose()",
+        "await wait(self._rt_session.aclose())  # <- here",
+    ),
+    "close passed on": ("log(ev)", "close(self._rt_session.aclose)  # <- here"),
+    "message of another name": (RECORDED, RECORDED.replace("(msg)", "(said)  # <- here")),
+    "recorded in another way": (
+        RECORDED,
+        RECORDED.replace("_upsert_item(msg)", "put(msg)  # <- here"),
+    ),
+    "alias": (RECORDED, f"alias = self._agent._chat_ctx  # <- here\n            {RECORDED}"),
+    "output": (OUTPUT, OUTPUT.replace("fnc_call_out", "out") + "  # <- here"),
+    "flag twice": ("log(part.msg.message_id)", "self.flag = any_skipped = True  # <- here"),
+    "flag from elsewhere": ("any_skipped = False", "any_skipped = old(speech)  # <- here"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), STATEMENTS.values(), ids=STATEMENTS)
 def test_refuses_a_statement(old: str, new: str) -> None:
     assert WHOLE.count(old) == 1
     source = WHOLE.replace(old, new)
