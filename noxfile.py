@@ -24,8 +24,8 @@ nox.options.default_venv_backend = "none"
 PYTHONS = ("3.10", "3.13")
 RECENT = [*dict.fromkeys((LAST_WITHOUT_LOCK, NEWEST))]
 CI = {
-    **{"lint": 1, "types": 1, "patched_types": 1, "network": 10, "explore": 5, "matrix": 5},
-    **{"some_installers": 5, "pythons": 10, "long_calls": 2, "providers": 4, "sequential": 4},
+    **{"lint": 1, "types": 1, "patched_types": 1, "network": 15, "explore": 5, "matrix": 5},
+    **{"pythons": 10, "long_calls": 2, "providers": 4, "sequential": 4},
     **{f"full({release})": 5 for release in RECENT},
     **{f"minors({release})": 5 for release in (next(iter(VERIFIED)), *RECENT)},
 }
@@ -82,8 +82,8 @@ def full(session: nox.Session, release: str) -> None:
 
 @nox.session
 def network(session: nox.Session) -> None:
-    """The tests that ask a package index: builds, installers, older releases. Not the others."""
-    session.run("pytest", "-m", "network", *session.posargs)
+    """The tests that ask a package index: builds, some installers, older releases; no others."""
+    session.run("pytest", "-m", "network and not installers", *session.posargs)
 
 
 @nox.session(default=False)
@@ -225,16 +225,10 @@ def releases(session: nox.Session) -> None:
     session.run("python", "tools/sweep.py", *session.posargs)
 
 
-@nox.session
-def some_installers(session: nox.Session) -> None:
-    """What people do most with pip and uv, on a loopback index."""
-    session.run("python", "tools/installers.py", "--quick")
-
-
 @nox.session(default=False)
 def installers(session: nox.Session) -> None:
-    """All that people do with installers, and the page of docs/ about it; `-- --only TEXT`."""
-    session.run("python", "tools/installers.py", *session.posargs)
+    """All that people do with installers; `-- -k TEXT` chooses."""
+    session.run("pytest", "-m", "network", "tests/test_installers.py", *session.posargs)
 
 
 @nox.session(default=False)

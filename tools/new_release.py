@@ -102,6 +102,7 @@ def steps(release: str) -> dict[str, str]:
         "the pins": f"{nox} pin -- livekit-plugins-openai",
         "the environment": "uv sync",
         "the table of releases": f"{nox} releases -- {release}",
+        "the page of installers": "uv run --no-sync python tests/installer_page.py",
         "ruff and mypy": f"{nox} lint types patched_types",
         "the tests, on the patched release": "uv run --no-sync pytest -q",
         "the regressions on stock": f'{nox} "minors({release})"',

@@ -16,24 +16,19 @@ from packaging.utils import parse_wheel_filename
 __all__ = ["make_index", "served"]
 
 
-def make_index(folder: Path, wheels: Iterable[Path]) -> Path:
-    """Lays out `wheels` in `folder` as an index, for a server as well as for `file://`."""
+def make_index(folder: Path, wheels: Iterable[Path]) -> None:
+    """Lays out `wheels` in `folder` as an index."""
+    folder.mkdir(parents=True)
     projects: dict[str, list[Path]] = {}
     for wheel in wheels:
         projects.setdefault(parse_wheel_filename(wheel.name)[0], []).append(wheel)
-    _write_page(folder, [f"{name}/" for name in projects])
     for name, files in projects.items():
-        _write_page(folder / name, [file.name for file in files])
+        (folder / name).mkdir()
         for file in files:
             (folder / name / file.name).symlink_to(file)
-    return folder
-
-
-def _write_page(folder: Path, links: Iterable[str]) -> None:
-    folder.mkdir(parents=True)
-    lines = [f'<a href="{quote(link)}">{link}</a><br>' for link in sorted(links)]
-    page = "\n".join(["<!DOCTYPE html>", "<title>Packages</title>", *lines, ""])
-    (folder / "index.html").write_text(page, encoding="utf-8")
+        links = [f'<a href="{quote(file.name)}">{file.name}</a><br>' for file in sorted(files)]
+        page = "\n".join(["<!DOCTYPE html>", "<title>Packages</title>", *links, ""])
+        (folder / name / "index.html").write_text(page, encoding="utf-8")
 
 
 class _Handler(SimpleHTTPRequestHandler):
