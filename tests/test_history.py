@@ -27,49 +27,35 @@ def explain(initial: str, final: str, *events: HistoryEntry, excused: str = "") 
     return History(frozenset(initial), events).explain(list(final), frozenset(excused))
 
 
-@pytest.mark.parametrize(
-    ("initial", "events", "expected"),
-    [
-        pytest.param("a", [], ["a"], id="nothing"),
-        pytest.param("", [adds("a", 1, 3), adds("b", 2, 4)], ["ab"], id="two-additions"),
-        pytest.param("a", [removes("a", 1, 2)], [""], id="a-removal"),
-        pytest.param(
-            "", [adds("a", 1, 2), removes("a", 3, 4)], [""], id="removed-after-it-was-added"
-        ),
-        pytest.param(
-            "", [adds("a", 1, 3), removes("a", 2, 4)], ["", "a"], id="removed-at-the-same-time"
-        ),
-        pytest.param("", [adds("a", 1, 2, certain=False)], ["", "a"], id="given-up-on"),
-        pytest.param(
-            "a",
-            [removes("a", 1, 2, certain=False), adds("b", 3, 4)],
-            ["ab", "b"],
-            id="a-removal-given-up-on",
-        ),
-        pytest.param(
-            "", [adds("a", 1, 2), replaces("r", "b", 3, 4)], ["b"], id="replaced-afterwards"
-        ),
-        pytest.param("", [replaces("r", "b", 1, 2), adds("a", 3, 4)], ["ab"], id="replaced-before"),
-        pytest.param(
-            "x",
-            [adds("a", 1, 3), replaces("r", "b", 2, 4)],
-            ["ab", "b"],
-            id="replaced-at-the-same-time",
-        ),
-        pytest.param(
-            "",
-            [adds("a", 1, 9), adds("c", 2, 9), replaces("r", "b", 3, 9)],
-            ["ab", "abc", "b", "bc"],
-            id="replaced-beside-two",
-        ),
-        pytest.param(
-            "",
-            [adds("a", 1, 2, certain=False), replaces("r", "b", 3, 4)],
-            ["ab", "b"],
-            id="an-addition-that-may-come-late",
-        ),
-    ],
-)
+FINALS = {
+    "nothing": ("a", [], ["a"]),
+    "two-additions": ("", [adds("a", 1, 3), adds("b", 2, 4)], ["ab"]),
+    "a-removal": ("a", [removes("a", 1, 2)], [""]),
+    "removed-after-it-was-added": ("", [adds("a", 1, 2), removes("a", 3, 4)], [""]),
+    "removed-at-the-same-time": ("", [adds("a", 1, 3), removes("a", 2, 4)], ["", "a"]),
+    "given-up-on": ("", [adds("a", 1, 2, certain=False)], ["", "a"]),
+    "a-removal-given-up-on": (
+        "a",
+        [removes("a", 1, 2, certain=False), adds("b", 3, 4)],
+        ["ab", "b"],
+    ),
+    "replaced-afterwards": ("", [adds("a", 1, 2), replaces("r", "b", 3, 4)], ["b"]),
+    "replaced-before": ("", [replaces("r", "b", 1, 2), adds("a", 3, 4)], ["ab"]),
+    "replaced-at-the-same-time": ("x", [adds("a", 1, 3), replaces("r", "b", 2, 4)], ["ab", "b"]),
+    "replaced-beside-two": (
+        "",
+        [adds("a", 1, 9), adds("c", 2, 9), replaces("r", "b", 3, 9)],
+        ["ab", "abc", "b", "bc"],
+    ),
+    "an-addition-that-may-come-late": (
+        "",
+        [adds("a", 1, 2, certain=False), replaces("r", "b", 3, 4)],
+        ["ab", "b"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("initial", "events", "expected"), FINALS.values(), ids=FINALS)
 def test_finals(initial: str, events: list[HistoryEntry], expected: list[str]) -> None:
     assert finals(initial, *events) == expected
 
@@ -80,30 +66,22 @@ def strict(name: str, captured: str, stays: str, began: int, ended: int) -> Hist
     )
 
 
+STRICT_FINALS = {
+    "arrived-while-it-waited": ("", [strict("r", "b", "a", 1, 4), adds("a", 2, 3)], ["ab"]),
+    "known-by-then": ("", [adds("a", 1, 3), strict("r", "b", "", 2, 4)], ["ab", "b"]),
+    "known-and-left-out": ("a", [strict("r", "b", "", 1, 2)], ["b"]),
+    "not-the-callers-to-remove": ("a", [strict("r", "b", "a", 1, 2)], ["ab"]),
+    "left-out-by-a-later-one": (
+        "",
+        [strict("r", "b", "a", 1, 9), strict("q", "b", "", 4, 9), adds("a", 2, 3)],
+        ["b"],
+    ),
+    "removed-by-another": ("a", [strict("r", "b", "a", 1, 4), removes("a", 2, 3)], ["b"]),
+}
+
+
 @pytest.mark.parametrize(
-    ("initial", "events", "expected"),
-    [
-        pytest.param(
-            "", [strict("r", "b", "a", 1, 4), adds("a", 2, 3)], ["ab"], id="arrived-while-it-waited"
-        ),
-        pytest.param(
-            "", [adds("a", 1, 3), strict("r", "b", "", 2, 4)], ["ab", "b"], id="known-by-then"
-        ),
-        pytest.param("a", [strict("r", "b", "", 1, 2)], ["b"], id="known-and-left-out"),
-        pytest.param("a", [strict("r", "b", "a", 1, 2)], ["ab"], id="not-the-callers-to-remove"),
-        pytest.param(
-            "",
-            [strict("r", "b", "a", 1, 9), strict("q", "b", "", 4, 9), adds("a", 2, 3)],
-            ["b"],
-            id="left-out-by-a-later-one",
-        ),
-        pytest.param(
-            "a",
-            [strict("r", "b", "a", 1, 4), removes("a", 2, 3)],
-            ["b"],
-            id="removed-by-another",
-        ),
-    ],
+    ("initial", "events", "expected"), STRICT_FINALS.values(), ids=STRICT_FINALS
 )
 def test_finals_of_strict_replacements(
     initial: str, events: list[HistoryEntry], expected: list[str]
@@ -123,43 +101,35 @@ def test_the_order_of_the_events_in_the_list_is_no_matter() -> None:
     assert found == {("ab", "abx", "b", "bx")}
 
 
+VERDICTS = {
+    "both-stay": ("", "ab", [adds("a", 1, 3), adds("b", 2, 4)], []),
+    "lost": ("", "b", [adds("a", 1, 3), adds("b", 2, 4)], ["a is lost"]),
+    "lost-that-was-there-before": ("a", "", [], ["a is lost"]),
+    "back": ("a", "a", [removes("a", 1, 2)], ["a is back"]),
+    "twice": ("", "aa", [adds("a", 1, 2)], ["a is there twice"]),
+    "from-nowhere": ("", "z", [], ["z came from nowhere"]),
+    "a-replacement-undone": ("u", "ub", [replaces("r", "", 1, 3), adds("b", 2, 4)], ["u is back"]),
+    "what-a-replacement-added-is-lost": (
+        "",
+        "b",
+        [
+            HistoryEntry("r", 1, 3, adds=frozenset("a"), captured=frozenset("a")),
+            adds("b", 2, 4),
+        ],
+        ["a is lost"],
+    ),
+    "a-replacement-deletes-what-its-caller-left-out": (
+        "",
+        "b",
+        [adds("b", 1, 2), adds("a", 3, 4), replaces("r", "b", 5, 6)],
+        [],
+    ),
+    "never-happened": ("", "b", [adds("a", 1, 2, certain=False), adds("b", 3, 4)], []),
+}
+
+
 @pytest.mark.parametrize(
-    ("initial", "final", "events", "problems"),
-    [
-        pytest.param("", "ab", [adds("a", 1, 3), adds("b", 2, 4)], [], id="both-stay"),
-        pytest.param("", "b", [adds("a", 1, 3), adds("b", 2, 4)], ["a is lost"], id="lost"),
-        pytest.param("a", "", [], ["a is lost"], id="lost-that-was-there-before"),
-        pytest.param("a", "a", [removes("a", 1, 2)], ["a is back"], id="back"),
-        pytest.param("", "aa", [adds("a", 1, 2)], ["a is there twice"], id="twice"),
-        pytest.param("", "z", [], ["z came from nowhere"], id="from-nowhere"),
-        pytest.param(
-            "u",
-            "ub",
-            [replaces("r", "", 1, 3), adds("b", 2, 4)],
-            ["u is back"],
-            id="a-replacement-undone",
-        ),
-        pytest.param(
-            "",
-            "b",
-            [
-                HistoryEntry("r", 1, 3, adds=frozenset("a"), captured=frozenset("a")),
-                adds("b", 2, 4),
-            ],
-            ["a is lost"],
-            id="what-a-replacement-added-is-lost",
-        ),
-        pytest.param(
-            "",
-            "b",
-            [adds("b", 1, 2), adds("a", 3, 4), replaces("r", "b", 5, 6)],
-            [],
-            id="a-replacement-deletes-what-its-caller-left-out",
-        ),
-        pytest.param(
-            "", "b", [adds("a", 1, 2, certain=False), adds("b", 3, 4)], [], id="never-happened"
-        ),
-    ],
+    ("initial", "final", "events", "problems"), VERDICTS.values(), ids=VERDICTS
 )
 def test_verdicts(
     initial: str, final: str, events: list[HistoryEntry], problems: list[str]

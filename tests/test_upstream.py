@@ -447,7 +447,7 @@ def test_no_file_and_no_zip_file(tmp_path: Path) -> None:
         read_wheel(tmp_path / "a.whl")
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_a_damaged_wheel_is_refused_or_harmless(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -467,6 +467,7 @@ def test_a_damaged_wheel_is_refused_or_harmless(
         assert read.files == release()
 
 
+@settings(deadline=None)
 @given(path=st.sampled_from(sorted(release())), place=st.integers(0), byte=st.integers(0, 255))
 def test_no_edit_goes_unnoticed(
     tmp_path_factory: pytest.TempPathFactory, path: str, place: int, byte: int

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from packages import DIST_INFO, RECORD, assert_valid, release, wheel_file
 from packaging.version import Version
 
@@ -47,6 +47,7 @@ _segments = st.text(
 ).filter(lambda name: name.strip(". "))
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.lists(_segments, min_size=1, max_size=3).map("/".join), st.binary()))
 def test_any_file_is_listed_and_comes_back(
     tmp_path_factory: pytest.TempPathFactory, more: dict[str, bytes]
@@ -227,6 +228,7 @@ def test_metadata_without_a_version(metadata: bytes) -> None:
 _lines = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"])).map(str.strip)
 
 
+@settings(deadline=None)
 @given(st.lists(_lines), _lines, st.text(st.characters(exclude_categories=["Cs"])))
 def test_metadata_round_trip(headers: list[str], version: str, description: str) -> None:
     above = [f"X-{n}: {line}" for n, line in enumerate(headers)]
