@@ -119,8 +119,7 @@ def minors(session: nox.Session, release: str) -> None:
     Patched, the newest one is what `uv run pytest` runs on.
     """
     python = stock_environment(session, release)
-    regressions(session, python, release)
-    pytest(session, python, *DOCTOR)
+    regressions(session, python, release, *DOCTOR)
     if release == NEWEST:
         return session.log("patched, it is what the whole suite runs on")
     patch(session, python, release)
@@ -385,17 +384,15 @@ def build_wheel(session: nox.Session, release: str, folder: Path, *settings: str
     return wheel
 
 
-def regressions(session: nox.Session, python: str, installed: str) -> None:
-    """The regressions on the livekit-agents of an environment, which must be of that version."""
+def regressions(session: nox.Session, python: str, installed: str, *more: str) -> None:
+    """The regressions, and more files of tests, on the livekit-agents of an environment.
+
+    It must be of that version.
+    """
     code = "import importlib.metadata, livekit.agents.voice.agent_activity, livekit.plugins.openai"
     code += f"\nassert importlib.metadata.version('livekit-agents') == {installed!r}"
     session.run(python, "-c", code)
-    pytest(session, python, "--repeat", REPEAT, *REALTIME)
-
-
-def pytest(session: nox.Session, python: str, *given: str) -> None:
-    """This project's tests on the livekit-agents of another environment."""
     session.run(
-        *(python, "-m", "pytest", "-q", *given, *session.posargs),
+        *(python, "-m", "pytest", "-q", "--repeat", REPEAT, *REALTIME, *more, *session.posargs),
         env={"PYTHONPATH": str(Path("livekit-agents").resolve())},
     )
