@@ -23,7 +23,7 @@ def main(given: Sequence[str] | None = None) -> int:
     seen = {}
     for name in chosen(options.variants, [*VARIANTS]):
         with on_the_virtual_clock() as recorder:
-            seen[name] = run(VARIANTS[name](), recorder)
+            seen[name] = run(VARIANTS[name], recorder)
     report(options, seen)
     return 0
 

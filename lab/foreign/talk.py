@@ -15,8 +15,8 @@ from typing import Any
 from weakref import WeakSet
 
 from ctxlock.explorer.clock import virtual_clock
+from lab.speaker import Speaker
 from livekit.agents import Agent, AgentSession, llm
-from livekit.agents.voice import io
 
 from .loop import CountingLoop
 from .provider import Answer, RecordingModel, silence
@@ -49,46 +49,6 @@ class LabAgent(Agent):
         """Greets."""
         if self._greets:
             self.session.generate_reply(instructions="Greet the user.")
-
-
-class Speaker(io.AudioOutput):
-    """Plays what it is given, a tenth of a second for each frame."""
-
-    def __init__(self, loop: CountingLoop) -> None:
-        super().__init__(
-            label="speaker", capabilities=io.AudioOutputCapabilities(pause=False), sample_rate=24000
-        )
-        self._loop = loop
-        self._began: float | None = None
-        self._length = 0.0
-        self._end: asyncio.TimerHandle | None = None
-
-    async def capture_frame(self, frame: Any) -> None:
-        """Plays one more."""
-        await super().capture_frame(frame)
-        if self._began is None:
-            self._began = self._loop.time()
-            self.on_playback_started(created_at=1.0)
-        self._length += frame.duration
-
-    def flush(self) -> None:
-        """Has all of it."""
-        super().flush()
-        if self._began is not None and self._end is None:
-            self._end = self._loop.call_at(self._began + self._length, self._finish, False)
-
-    def clear_buffer(self) -> None:
-        """Stops at once."""
-        if self._began is not None:
-            if self._end is not None:
-                self._end.cancel()
-            self._finish(True)
-
-    def _finish(self, interrupted: bool) -> None:
-        assert self._began is not None
-        played = min(self._loop.time() - self._began, self._length)
-        self._began, self._length, self._end = None, 0.0, None
-        self.on_playback_finished(playback_position=played, interrupted=interrupted)
 
 
 @contextmanager
@@ -136,13 +96,12 @@ class Talk:
         session: The newest `AgentSession`.
     """
 
-    def __init__(self, recorder: Recorder, model: RecordingModel, *, audio: bool = False) -> None:
+    def __init__(self, recorder: Recorder, model: RecordingModel) -> None:
         self.recorder = recorder
         self.loop = recorder.loop
         self.model = model
         self.models = [model]
         self.agents: list[Agent] = recorder.agents
-        self._audio = audio
         self._waiting: list[asyncio.Task[Any]] = []
         self._handles: list[Any] = []
         self._activities: WeakSet[Any] = WeakSet()
@@ -194,8 +153,8 @@ class Talk:
         )
         for event in (*_STATES, *_SPOKEN, *_WORKED):
             self.session.on(event, self._happened)
-        if self._audio:
-            self.session.output.audio = Speaker(self.loop)
+        if self.model.audio:
+            self.session.output.audio = Speaker(begins=1.0)  # earlier than every item
         self.agents.append(agent)
         await self.session.start(agent)
 
@@ -226,7 +185,7 @@ class Talk:
             for _ in range(3):
                 yield silence()
 
-        own = self._audio and not self.model_now.capabilities.supports_say
+        own = self.model.audio and not self.model_now.capabilities.supports_say
         return self.session.say(text, **({"audio": sound()} if own else {}))
 
     async def hand_off(self, agent: Agent) -> None:

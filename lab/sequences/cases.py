@@ -34,8 +34,8 @@ Case = Callable[[Talk], Awaitable[str]]
 
 _KINDS: dict[str, type[RecordingSession]] = {
     "tells of all": RecordingSession,
-    "tells of its own": TellsItsOwn.kind,
-    "tells of nothing": TellsNothing.kind,
+    "tells of its own": TellsItsOwn,
+    "tells of nothing": TellsNothing,
 }
 
 
