@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ..far_end import Setting
 from ..script import answer_for
-from ..trace import Recorder
 from ..websocket import Connection, WebSocketFarEnd
 
 if TYPE_CHECKING:
@@ -33,9 +31,7 @@ class Provider(WebSocketFarEnd):
     requirements = ("livekit-plugins-nvidia[personaplex]",)
     traits = frozenset({"never_deletes", "ready_late"})  # there is nothing to delete
 
-    def __init__(self, recorder: Recorder, setting: Setting | None = None) -> None:
-        super().__init__(recorder, setting)
-        self._speech: asyncio.Task[Any] | None = None
+    _speech: asyncio.Task[Any] | None = None
 
     def model(self) -> llm.RealtimeModel:
         """A model that connects to here."""
@@ -83,7 +79,7 @@ class Provider(WebSocketFarEnd):
 
         half = len(text) // 2
         await say(text[:half])
-        while self._holding:  # a client takes a pause in the sound for the end
+        while self.holding:  # a client takes a pause in the sound for the end
             await asyncio.sleep(_FRAME)
             await connection.send(_SOUND + opus.append_pcm(quiet))
         await say(text[half:])
