@@ -11,13 +11,24 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from . import providers
 from .compare import BadExpectations, Verdict, judge, read_expected, surprises
 from .environments import NEWEST, SCOPES, CannotRun, Laboratory, prepare, scratch_folder
-from .options import among
+from .options import (
+    EPILOG,
+    Python,
+    Release,
+    Scopes,
+    Scratch,
+    among,
+    conclude,
+    exits,
+    out,
+    show,
+    tell,
+)
 from .trace import Trace
 
 __all__ = ["app", "compare"]
@@ -30,19 +41,15 @@ Traces = dict[str, dict[str, Trace]]
 """By provider and step."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-out = Console()
-err = Console(stderr=True)
 
 
-@app.command(
-    epilog="Exit codes: 0 all is as expected, 1 something is not, 2 wrong usage, 3 it cannot run."
-)
+@app.command(epilog=EPILOG)
 def main(
-    release: Annotated[str, typer.Option(help="The livekit-agents release.")] = NEWEST,
+    release: Release = NEWEST,
     delay: Annotated[
         float, typer.Option(min=0, help="Milliseconds before acknowledgements.")
     ] = 0.0,
-    scope: Annotated[list[str] | None, typer.Option(help="lock or full; both by default.")] = None,
+    scope: Scopes = None,
     provider: Annotated[
         list[str] | None, typer.Option(help=f"One of {', '.join(providers.names())}; else all.")
     ] = None,
@@ -52,10 +59,8 @@ def main(
     ] = None,
     verbose: Annotated[bool, typer.Option(help="Show the lines that differ.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all verdicts as JSON.")] = False,
-    scratch: Annotated[
-        Path | None, typer.Option(help="A folder to keep the environment in, for the next time.")
-    ] = None,
-    python: Annotated[str | None, typer.Option(help="The interpreter to start from.")] = None,
+    scratch: Scratch = None,
+    python: Python = None,
     traces: Annotated[Path | None, typer.Option(help="A folder for all traces, to read.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="How many runs at a time.")] = 2,
 ) -> None:
@@ -67,21 +72,15 @@ def main(
 
         among(step, STEPS, "--step")
     usual = release == NEWEST and delay == 0
-    try:
+    with exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
         expected = read_expected(EXPECTED, scopes=SCOPES) if usual else {}
-        with scratch_folder(scratch) as folder:
-            lab = prepare(
-                release,
-                scopes,
-                (need for name in chosen for need in providers.load(name).needs(release)),
-                folder,
-                python=python,
-                say=lambda what: err.print(f"{what} ...", highlight=False, soft_wrap=True),
-            )
-            verdicts = compare(lab, chosen, step or [], delay / 1000, jobs, traces)
-    except (CannotRun, BadExpectations) as e:
-        err.print(str(e), markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(3) from None
+        needs = (need for name in chosen for need in providers.load(name).needs(release))
+        lab = prepare(
+            *(release, scopes, needs, folder),
+            python=python,
+            say=lambda what: tell(f"{what} ..."),
+        )
+        verdicts = compare(lab, chosen, step or [], delay / 1000, jobs, traces)
     if as_json:
         listed = [
             {"scope": scope, "provider": name, "step": step, **verdict.as_json()}
@@ -92,10 +91,7 @@ def main(
     else:
         _show(verdicts, scopes, chosen, verbose)
     whole = not (scope or provider or step)
-    found = surprises(verdicts, expected, whole=whole) + broken(verdicts)
-    for sentence in found:
-        err.print(sentence, markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(1 if found else 0)
+    conclude(surprises(verdicts, expected, whole=whole) + broken(verdicts))
 
 
 def compare(
@@ -116,12 +112,12 @@ def compare(
         for step in steps:
             arguments += ["--step", step]
         report = lab.run(side.removesuffix(" again"), "lab.worker", arguments)
-        err.print(f"{name}: {side}", highlight=False)
+        tell(f"{name}: {side}")
         if kept is not None:
             kept.mkdir(parents=True, exist_ok=True)
             file = kept / f"{name}, {side}.json"
             file.write_text(json.dumps(report, indent=1), encoding="utf-8")
-        return wish, {step: Trace.from_json(data) for step, data in report[name].items()}
+        return wish, {step: Trace(**data) for step, data in report[name].items()}
 
     with ThreadPoolExecutor(jobs) as pool:
         traces = dict(pool.map(run, runs))
@@ -168,7 +164,7 @@ def _show(
         if verbose and verdict.lines:
             out.print(f"\n{scope}, {name}, {step}: {verdict.kind}", style="bold")
             for line in verdict.lines:
-                out.print(line, markup=False, highlight=False, soft_wrap=True)
+                show(line)
 
 
 def _word(verdict: Verdict | None) -> str:

@@ -7,11 +7,22 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from lab.environments import NEWEST, SCOPES, CannotRun, prepare, scratch_folder
-from lab.options import among
+from lab.options import (
+    EPILOG,
+    Python,
+    Release,
+    Scopes,
+    Scratch,
+    among,
+    conclude,
+    exits,
+    out,
+    show,
+    tell,
+)
 
 from .judging import (
     KINDS,
@@ -29,45 +40,31 @@ __all__ = ["app"]
 EXPECTED = Path(__file__).with_name("expected.toml")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-out = Console()
-err = Console(stderr=True)
 
 
-@app.command(
-    epilog="Exit codes: 0 all is as expected, 1 something is not, 2 wrong usage, 3 it cannot run."
-)
+@app.command(epilog=EPILOG)
 def main(
     variant: Annotated[
         list[str] | None,
         typer.Option(help="One variant, as Plain; else all. A wrong name lists them."),
     ] = None,
-    scope: Annotated[list[str] | None, typer.Option(help="lock or full; both by default.")] = None,
-    release: Annotated[str, typer.Option(help="The livekit-agents release.")] = NEWEST,
+    scope: Scopes = None,
+    release: Release = NEWEST,
     verbose: Annotated[bool, typer.Option(help="Show what differs first.")] = False,
-    scratch: Annotated[
-        Path | None, typer.Option(help="A folder to keep the environment in, for the next time.")
-    ] = None,
-    python: Annotated[str, typer.Option(help="The interpreter to start from.")] = sys.executable,
+    scratch: Scratch = None,
+    python: Python = sys.executable,
 ) -> None:
     """Takes every variant through the same script, on stock twice and on patched, and compares."""
-
-    def tell(sentence: str) -> None:
-        err.print(sentence, markup=False, highlight=False, soft_wrap=True)
-
     scopes = among(scope, SCOPES, "--scope")
     if variant:
         from .variants import VARIANTS  # it imports livekit.agents, which takes a while
 
         among(variant, VARIANTS, "--variant")
-    try:
-        with scratch_folder(scratch) as folder:
-            lab = prepare(release, scopes, (), folder, python=python, say=tell)
-            reports = on_all_sides(lab, "lab.foreign.run", variant or [])
+    with exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
+        lab = prepare(release, scopes, (), folder, python=python, say=tell)
+        reports = on_all_sides(lab, "lab.foreign.run", variant or [])
         names = [*reports["stock"]]
         expected = read_expected(EXPECTED, SCOPES, names, whole=not variant, release=release)
-    except (CannotRun, BadExpectations) as e:
-        tell(str(e))
-        raise typer.Exit(3) from None
     verdicts = {
         (scope, name): judge(
             reports["stock"][name], reports["stock again"][name], reports[scope][name]
@@ -84,14 +81,11 @@ def main(
     for (one, name), verdict in verdicts.items():
         if verbose and verdict.differing:
             out.print(f"\n{one}, {name}", style="bold")
-            lines_of(verdict, lambda line: out.print(line, markup=False, soft_wrap=True))
+            lines_of(verdict, show)
     for one in scopes:
         same = sum(verdict.first is None for (s, _), verdict in verdicts.items() if s == one)
         out.print(f"{one}: {same} of {len(names)} variants are as on stock.", highlight=False)
-    found = [*judged(verdicts, expected, newest=release == NEWEST)]
-    for sentence in found:
-        tell(sentence)
-    raise typer.Exit(1 if found else 0)
+    conclude(judged(verdicts, expected, newest=release == NEWEST))
 
 
 def _words(verdict: Verdict) -> list[str]:

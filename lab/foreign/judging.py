@@ -15,10 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
-from lab.compare import differing
+from lab.compare import BadExpectations, differing, entries
 from lab.environments import Laboratory
 from lab.trace import REFUSED, Trace
 
@@ -161,10 +158,6 @@ def on_all_sides(
 # -- expected differences
 
 
-class BadExpectations(Exception):
-    """A file of expected differences cannot be read."""
-
-
 def read_expected(
     file: Path,
     scopes: Iterable[str],
@@ -189,30 +182,20 @@ def read_expected(
         BadExpectations: It is none, names what there is not, says something twice, or gives no
             reason.
     """
-    try:
-        content = tomlkit.parse(file.read_text(encoding="utf-8")).unwrap()
-    except (OSError, TOMLKitError) as e:
-        raise BadExpectations(f"{file} cannot be read: {e}.") from None
     known, expected = [*names], dict[Key, str]()
-    for scope, entries in content.items():
-        if scope not in {*scopes}:
-            raise BadExpectations(f"{file} speaks of the scope {scope}; there is none.")
-        for entry in entries:
-            if not (reason := str(entry.pop("reason", "")).strip()):
-                raise BadExpectations(f"{file} has an entry of {scope} without a reason.")
-            releases = entry.pop("releases", None)
-            if releases is not None and release not in releases:
-                continue
-            for kind, listed in entry.items():
-                if kind not in KINDS:
-                    raise BadExpectations(f"{file} speaks of {kind}; facts are {', '.join(KINDS)}.")
-                for name in known if listed == "all" else map(str, listed):
-                    if name not in known and not whole:
-                        continue
-                    if name not in known:
-                        raise BadExpectations(f"{file} speaks of {name}; there is none.")
-                    if (scope, name, kind) in expected:
-                        raise BadExpectations(f"{file} has {scope}, {name}, {kind} twice.")
+    for scope, reason, entry in entries(file, scopes):
+        releases = entry.pop("releases", None)
+        if releases is not None and release not in releases:
+            continue
+        for kind, listed in entry.items():
+            if kind not in KINDS:
+                raise BadExpectations(f"{file} speaks of {kind}; facts are {', '.join(KINDS)}.")
+            for name in known if listed == "all" else map(str, listed):
+                if name not in known and whole:
+                    raise BadExpectations(f"{file} speaks of {name}; there is none.")
+                if (scope, name, kind) in expected:
+                    raise BadExpectations(f"{file} has {scope}, {name}, {kind} twice.")
+                if name in known:
                     expected[scope, name, kind] = reason
     return expected
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from .inside import arguments, chosen, enter, report
+from lab.inside import arguments, enter, explorers_clock, report
 
 __all__ = ["main"]
 
@@ -15,13 +15,14 @@ def main(given: Sequence[str] | None = None) -> int:
     parser = arguments("lab.foreign.run", __doc__)
     parser.add_argument("variants", nargs="*", help="the variants; all of them by default")
     options = parser.parse_args(given)
+    explorers_clock()
     enter(options)
     from .steps import run
     from .talk import on_the_virtual_clock
     from .variants import VARIANTS
 
     seen = {}
-    for name in chosen(options.variants, [*VARIANTS]):
+    for name in options.variants or VARIANTS:
         with on_the_virtual_clock() as recorder:
             seen[name] = run(VARIANTS[name], recorder)
     report(options, seen)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -16,11 +15,12 @@ from weakref import WeakSet
 
 from ctxlock.explorer.clock import virtual_clock
 from lab.speaker import Speaker
+from lab.watch import logging_to
 from livekit.agents import Agent, AgentSession, llm
 
 from .loop import CountingLoop
 from .provider import Answer, RecordingModel, silence
-from .recorder import LogLines, Recorder, Step
+from .recorder import Recorder, Step
 
 __all__ = ["LabAgent", "Restless", "Talk", "on_the_virtual_clock"]
 
@@ -61,24 +61,20 @@ def on_the_virtual_clock() -> Iterator[Recorder]:
     loop = CountingLoop()
     asyncio.set_event_loop(loop)
     recorder = Recorder(loop)
-    lines = LogLines(recorder)
 
     def unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         recorder.note("raised", recorder.text(f"unhandled: {context['message']} {error!r}"))
 
     loop.set_exception_handler(unhandled)
-    root = logging.getLogger()
-    root.addHandler(lines)
     gc.collect()
     gc.disable()
     try:
-        with virtual_clock():
+        with virtual_clock(), logging_to(recorder.logged):
             yield recorder
+            gc.collect()
     finally:
-        gc.collect()
         gc.enable()
-        root.removeHandler(lines)
         asyncio.set_event_loop(None)
         for task in asyncio.all_tasks(loop):
             task.cancel()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from lab.environments import NEWEST, SCOPES, CannotRun, Laboratory, prepare, scratch_folder
@@ -21,7 +20,19 @@ from lab.foreign.judging import (
     on_all_sides,
     read_expected,
 )
-from lab.options import among
+from lab.options import (
+    EPILOG,
+    Python,
+    Release,
+    Scopes,
+    Scratch,
+    among,
+    conclude,
+    exits,
+    out,
+    show,
+    tell,
+)
 
 __all__ = ["app"]
 
@@ -32,46 +43,32 @@ AT_ONCE = 50
 """How many seeds one process goes through."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-out = Console()
-err = Console(stderr=True)
 
 Verdicts = dict[tuple[str, str], Verdict]
 
 
-@app.command(
-    epilog="Exit codes: 0 all is as expected, 1 something is not, 2 wrong usage, 3 it cannot run."
-)
+@app.command(epilog=EPILOG)
 def main(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = USUAL,
     seed: Annotated[int | None, typer.Option(min=0, help="This seed alone.")] = None,
     length: Annotated[int | None, typer.Option(min=0, help="How many actions of each.")] = None,
-    scope: Annotated[list[str] | None, typer.Option(help="lock or full; both by default.")] = None,
-    release: Annotated[str, typer.Option(help="The livekit-agents release.")] = NEWEST,
+    scope: Scopes = None,
+    release: Release = NEWEST,
     verbose: Annotated[bool, typer.Option(help="Show what differs, expected or not.")] = False,
-    scratch: Annotated[
-        Path | None, typer.Option(help="A folder to keep the environment in, for the next time.")
-    ] = None,
-    python: Annotated[str, typer.Option(help="The interpreter to start from.")] = sys.executable,
+    scratch: Scratch = None,
+    python: Python = sys.executable,
 ) -> None:
     """Goes through scripts and cases, on stock twice and on patched, and compares."""
     scopes = among(scope, SCOPES, "--scope")
     chosen = [*range(seeds)] if seed is None else [seed]
-    wrong: list[str] = []
-    try:
-        with scratch_folder(scratch) as folder:
-            lab = prepare(release, scopes, (), folder, python=python, say=tell)
-            verdicts, steps = _scripts(lab, scopes, chosen, length, verbose)
-            cases = on_all_sides(lab, "lab.sequences.run", ["--cases"])
-        wrong += (
-            f"stock, {case}: {line}" for case, said in cases["stock"].items() for line in said
-        )
+    with exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
+        lab = prepare(release, scopes, (), folder, python=python, say=tell)
+        verdicts, steps = _scripts(lab, scopes, chosen, length, verbose)
+        cases = on_all_sides(lab, "lab.sequences.run", ["--cases"])
+        wrong = [f"stock, {case}: {line}" for case, said in cases["stock"].items() for line in said]
         verdicts |= {(s, case): _case(cases[s][case]) for s in scopes for case in cases["stock"]}
         names = [*dict.fromkeys(name for _, name in verdicts)]
-        whole = chosen == [*range(USUAL)]
-        expected = read_expected(EXPECTED, SCOPES, names, whole=whole)
-    except (CannotRun, BadExpectations) as e:
-        tell(str(e))
-        raise typer.Exit(3) from None
+        expected = read_expected(EXPECTED, SCOPES, names, whole=chosen == [*range(USUAL)])
     _show(scopes, verdicts, steps, [*cases["stock"]])
     asked = {
         key: verdict
@@ -79,15 +76,7 @@ def main(
         # beyond the usual ones, what is expected of `full` is written down nowhere
         if key[0] == "lock" or not key[1].isdigit() or (int(key[1]) < USUAL and length is None)
     }
-    wrong += judged(asked, expected, newest=release == NEWEST)
-    for sentence in wrong:
-        tell(sentence)
-    raise typer.Exit(1 if wrong else 0)
-
-
-def tell(sentence: str) -> None:
-    """Says something that is no result."""
-    err.print(sentence, markup=False, highlight=False, soft_wrap=True)
+    conclude([*wrong, *judged(asked, expected, newest=release == NEWEST)])
 
 
 def _scripts(
@@ -122,7 +111,7 @@ def _replay(scope: str, seed: str, stock: list[dict[str, Any]], verdict: Verdict
     out.print(f"  python -m lab.sequences --seed {seed} --length {length} --verbose")
     for number, step in enumerate(stock[: verdict.first + 1]):
         out.print(f"  {number:2} {step['step']}", markup=False)
-    lines_of(verdict, lambda line: out.print(line, markup=False, soft_wrap=True))
+    lines_of(verdict, show)
 
 
 def _case(said: list[str]) -> Verdict:

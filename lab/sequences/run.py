@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from lab.foreign.inside import arguments, enter, report
+from lab.inside import arguments, enter, explorers_clock, report
 
 __all__ = ["main"]
 
@@ -19,6 +19,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--length", type=int, help="how many actions of each script")
     parser.add_argument("--cases", action="store_true", help="the cases instead of scripts")
     options = parser.parse_args(given)
+    explorers_clock()
     enter(options)
     from lab.foreign.talk import on_the_virtual_clock
 
