@@ -13,22 +13,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from . import providers
+from . import options, providers
 from .compare import BadExpectations, Verdict, judge, read_expected, surprises
 from .environments import NEWEST, SCOPES, CannotRun, Laboratory, prepare, scratch_folder
-from .options import (
-    EPILOG,
-    Python,
-    Release,
-    Scopes,
-    Scratch,
-    among,
-    conclude,
-    exits,
-    out,
-    show,
-    tell,
-)
 from .trace import Trace
 
 __all__ = ["app", "compare"]
@@ -43,13 +30,13 @@ Traces = dict[str, dict[str, Trace]]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.command(epilog=EPILOG)
+@app.command(epilog=options.EPILOG)
 def main(
-    release: Release = NEWEST,
+    release: options.Release = NEWEST,
     delay: Annotated[
         float, typer.Option(min=0, help="Milliseconds before acknowledgements.")
     ] = 0.0,
-    scope: Scopes = None,
+    scope: options.Scopes = None,
     provider: Annotated[
         list[str] | None, typer.Option(help=f"One of {', '.join(providers.names())}; else all.")
     ] = None,
@@ -59,26 +46,26 @@ def main(
     ] = None,
     verbose: Annotated[bool, typer.Option(help="Show the lines that differ.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all verdicts as JSON.")] = False,
-    scratch: Scratch = None,
-    python: Python = None,
+    scratch: options.Scratch = None,
+    python: options.Python = None,
     traces: Annotated[Path | None, typer.Option(help="A folder for all traces, to read.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="How many runs at a time.")] = 2,
 ) -> None:
     """Runs the same steps over every provider, on stock twice and on patched, and compares."""
-    scopes = among(scope, SCOPES, "--scope")
-    chosen = among(provider, providers.names(), "--provider")
+    scopes = options.among(scope, SCOPES, "--scope")
+    chosen = options.among(provider, providers.names(), "--provider")
     if step:
         from .steps import STEPS  # it imports livekit.agents, which takes a while
 
-        among(step, STEPS, "--step")
+        options.among(step, STEPS, "--step")
     usual = release == NEWEST and delay == 0
-    with exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
+    with options.exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
         expected = read_expected(EXPECTED, scopes=SCOPES) if usual else {}
         needs = (need for name in chosen for need in providers.load(name).needs(release))
         lab = prepare(
             *(release, scopes, needs, folder),
             python=python,
-            say=lambda what: tell(f"{what} ..."),
+            say=lambda what: options.tell(f"{what} ..."),
         )
         verdicts = compare(lab, chosen, step or [], delay / 1000, jobs, traces)
     if as_json:
@@ -91,7 +78,7 @@ def main(
     else:
         _show(verdicts, scopes, chosen, verbose)
     whole = not (scope or provider or step)
-    conclude(surprises(verdicts, expected, whole=whole) + broken(verdicts))
+    options.conclude(surprises(verdicts, expected, whole=whole) + broken(verdicts))
 
 
 def compare(
@@ -112,7 +99,7 @@ def compare(
         for step in steps:
             arguments += ["--step", step]
         report = lab.run(side.removesuffix(" again"), "lab.worker", arguments)
-        tell(f"{name}: {side}")
+        options.tell(f"{name}: {side}")
         if kept is not None:
             kept.mkdir(parents=True, exist_ok=True)
             file = kept / f"{name}, {side}.json"
@@ -159,12 +146,12 @@ def _show(
         for step in steps:
             row = [verdicts.get((scope, name, step)) for name in chosen]
             table.add_row(step, *(_word(verdict) for verdict in row))
-        out.print(table)
+        options.out.print(table)
     for (scope, name, step), verdict in verdicts.items():
         if verbose and verdict.lines:
-            out.print(f"\n{scope}, {name}, {step}: {verdict.kind}", style="bold")
+            options.out.print(f"\n{scope}, {name}, {step}: {verdict.kind}", style="bold")
             for line in verdict.lines:
-                show(line)
+                options.show(line)
 
 
 def _word(verdict: Verdict | None) -> str:

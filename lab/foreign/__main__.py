@@ -9,20 +9,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from lab import options
 from lab.environments import NEWEST, SCOPES, CannotRun, prepare, scratch_folder
-from lab.options import (
-    EPILOG,
-    Python,
-    Release,
-    Scopes,
-    Scratch,
-    among,
-    conclude,
-    exits,
-    out,
-    show,
-    tell,
-)
 
 from .judging import (
     KINDS,
@@ -30,9 +18,9 @@ from .judging import (
     Verdict,
     judge,
     judged,
-    lines_of,
     on_all_sides,
     read_expected,
+    show_lines,
 )
 
 __all__ = ["app"]
@@ -42,27 +30,27 @@ EXPECTED = Path(__file__).with_name("expected.toml")
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.command(epilog=EPILOG)
+@app.command(epilog=options.EPILOG)
 def main(
     variant: Annotated[
         list[str] | None,
         typer.Option(help="One variant, as Plain; else all. A wrong name lists them."),
     ] = None,
-    scope: Scopes = None,
-    release: Release = NEWEST,
+    scope: options.Scopes = None,
+    release: options.Release = NEWEST,
     verbose: Annotated[bool, typer.Option(help="Show what differs first.")] = False,
-    scratch: Scratch = None,
-    python: Python = sys.executable,
+    scratch: options.Scratch = None,
+    python: options.Python = sys.executable,
 ) -> None:
     """Takes every variant through the same script, on stock twice and on patched, and compares."""
-    scopes = among(scope, SCOPES, "--scope")
+    scopes = options.among(scope, SCOPES, "--scope")
     if variant:
         from .variants import VARIANTS  # it imports livekit.agents, which takes a while
 
-        among(variant, VARIANTS, "--variant")
-    with exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
-        lab = prepare(release, scopes, (), folder, python=python, say=tell)
-        reports = on_all_sides(lab, "lab.foreign.run", variant or [])
+        options.among(variant, VARIANTS, "--variant")
+    with options.exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
+        lab = prepare(release, scopes, (), folder, python=python, say=options.tell)
+        reports = on_all_sides(lab, "variants", variant or [])
         names = [*reports["stock"]]
         expected = read_expected(EXPECTED, SCOPES, names, whole=not variant, release=release)
     verdicts = {
@@ -77,15 +65,15 @@ def main(
         for name in names:
             steps = str(len(reports["stock"][name]))
             table.add_row(name, steps, *map(str, _words(verdicts[one, name])))
-        out.print(table)
+        options.out.print(table)
     for (one, name), verdict in verdicts.items():
         if verbose and verdict.differing:
-            out.print(f"\n{one}, {name}", style="bold")
-            lines_of(verdict, show)
+            options.out.print(f"\n{one}, {name}", style="bold")
+            show_lines(verdict)
     for one in scopes:
         same = sum(verdict.first is None for (s, _), verdict in verdicts.items() if s == one)
-        out.print(f"{one}: {same} of {len(names)} variants are as on stock.", highlight=False)
-    conclude(judged(verdicts, expected, newest=release == NEWEST))
+        options.show(f"{one}: {same} of {len(names)} variants are as on stock.")
+    options.conclude(judged(verdicts, expected, newest=release == NEWEST))
 
 
 def _words(verdict: Verdict) -> list[str]:

@@ -9,12 +9,13 @@ in which the provider refuses something, that the outcome is no worse.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab import options
 from lab.compare import BadExpectations, differing, entries
 from lab.environments import Laboratory
 from lab.trace import REFUSED, Trace
@@ -25,9 +26,9 @@ __all__ = [
     "Verdict",
     "judge",
     "judged",
-    "lines_of",
     "on_all_sides",
     "read_expected",
+    "show_lines",
     "surprises",
 ]
 
@@ -143,16 +144,15 @@ def _name(stock: Sequence[Step], other: Sequence[Step], number: int) -> str:
     return name
 
 
-def on_all_sides(
-    lab: Laboratory, module: str, arguments: Sequence[str], *, jobs: int = 2
-) -> dict[str, Any]:
-    """Runs a module of the lab on each side, on stock twice; returns what each reports."""
+def on_all_sides(lab: Laboratory, what: str, arguments: Sequence[str]) -> dict[str, Any]:
+    """Goes through variants, seeds or cases on each side, on stock twice; returns the reports."""
     names = [*lab.sides, "stock again"]
-    with ThreadPoolExecutor(jobs) as pool:
-        reports = pool.map(
-            lambda name: lab.run(name.removesuffix(" again"), module, arguments), names
-        )
-        return dict(zip(names, reports, strict=True))
+
+    def run(name: str) -> Any:
+        return lab.run(name.removesuffix(" again"), "lab.foreign.run", [what, *arguments])
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(names, pool.map(run, names), strict=True))
 
 
 # -- expected differences
@@ -231,9 +231,9 @@ def judged(
     return surprises({key: one for key, one in verdicts.items() if key[0] == "lock"}, expected)
 
 
-def lines_of(verdict: Verdict, show: Callable[[str], object], *, width: int = 400) -> None:
-    """Shows what differs first, kind by kind."""
+def show_lines(verdict: Verdict) -> None:
+    """Prints what differs first, kind by kind."""
     for kind, lines in verdict.differing.items():
-        show(f"  {kind}, {verdict.steps[kind]} steps; the first is {lines[0]}:")
+        options.show(f"  {kind}, {verdict.steps[kind]} steps; the first is {lines[0]}:")
         for line in lines[1:]:
-            show(f"    {line[:width]}")
+            options.show(f"    {line[:400]}")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from lab import options
 from lab.environments import NEWEST, SCOPES, CannotRun, Laboratory, prepare, scratch_folder
 from lab.foreign.judging import (
     KINDS,
@@ -16,22 +17,9 @@ from lab.foreign.judging import (
     Verdict,
     judge,
     judged,
-    lines_of,
     on_all_sides,
     read_expected,
-)
-from lab.options import (
-    EPILOG,
-    Python,
-    Release,
-    Scopes,
-    Scratch,
-    among,
-    conclude,
-    exits,
-    out,
-    show,
-    tell,
+    show_lines,
 )
 
 __all__ = ["app"]
@@ -47,24 +35,24 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 Verdicts = dict[tuple[str, str], Verdict]
 
 
-@app.command(epilog=EPILOG)
+@app.command(epilog=options.EPILOG)
 def main(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = USUAL,
     seed: Annotated[int | None, typer.Option(min=0, help="This seed alone.")] = None,
     length: Annotated[int | None, typer.Option(min=0, help="How many actions of each.")] = None,
-    scope: Scopes = None,
-    release: Release = NEWEST,
+    scope: options.Scopes = None,
+    release: options.Release = NEWEST,
     verbose: Annotated[bool, typer.Option(help="Show what differs, expected or not.")] = False,
-    scratch: Scratch = None,
-    python: Python = sys.executable,
+    scratch: options.Scratch = None,
+    python: options.Python = sys.executable,
 ) -> None:
     """Goes through scripts and cases, on stock twice and on patched, and compares."""
-    scopes = among(scope, SCOPES, "--scope")
+    scopes = options.among(scope, SCOPES, "--scope")
     chosen = [*range(seeds)] if seed is None else [seed]
-    with exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
-        lab = prepare(release, scopes, (), folder, python=python, say=tell)
+    with options.exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
+        lab = prepare(release, scopes, (), folder, python=python, say=options.tell)
         verdicts, steps = _scripts(lab, scopes, chosen, length, verbose)
-        cases = on_all_sides(lab, "lab.sequences.run", ["--cases"])
+        cases = on_all_sides(lab, "cases", [])
         wrong = [f"stock, {case}: {line}" for case, said in cases["stock"].items() for line in said]
         verdicts |= {(s, case): _case(cases[s][case]) for s in scopes for case in cases["stock"]}
         names = [*dict.fromkeys(name for _, name in verdicts)]
@@ -76,7 +64,7 @@ def main(
         # beyond the usual ones, what is expected of `full` is written down nowhere
         if key[0] == "lock" or not key[1].isdigit() or (int(key[1]) < USUAL and length is None)
     }
-    conclude([*wrong, *judged(asked, expected, newest=release == NEWEST)])
+    options.conclude([*wrong, *judged(asked, expected, newest=release == NEWEST)])
 
 
 def _scripts(
@@ -85,11 +73,10 @@ def _scripts(
     """Runs the scripts some at a time, and shows the shortest beginning of each that differs."""
     verdicts: Verdicts = {}
     steps = 0
+    wish = [] if length is None else ["--length", str(length)]
     for start in range(0, len(seeds), AT_ONCE):
-        some = seeds[start : start + AT_ONCE]
-        wish = ["--first", str(some[0]), "--count", str(len(some))]
-        wish += [] if length is None else ["--length", str(length)]
-        reports = on_all_sides(lab, "lab.sequences.run", wish)
+        some = map(str, seeds[start : start + AT_ONCE])
+        reports = on_all_sides(lab, "seeds", [*wish, *some])
         for name, stock in reports["stock"].items():
             steps += len(stock)
             for scope in scopes:
@@ -107,19 +94,17 @@ def _replay(scope: str, seed: str, stock: list[dict[str, Any]], verdict: Verdict
     assert verdict.first is not None
     # the first step is the start, and the last one the end
     length = min(verdict.first, len(stock) - 2)
-    out.print(f"\n{scope}, seed {seed}: the first {length} actions differ", style="bold")
-    out.print(f"  python -m lab.sequences --seed {seed} --length {length} --verbose")
+    options.out.print(f"\n{scope}, seed {seed}: the first {length} actions differ", style="bold")
+    options.out.print(f"  python -m lab.sequences --seed {seed} --length {length} --verbose")
     for number, step in enumerate(stock[: verdict.first + 1]):
-        out.print(f"  {number:2} {step['step']}", markup=False)
-    lines_of(verdict, show)
+        options.out.print(f"  {number:2} {step['step']}", markup=False)
+    show_lines(verdict)
 
 
 def _case(said: list[str]) -> Verdict:
     """What came of a case: what is wrong counts as an outcome that differs."""
-    none = dict.fromkeys(KINDS, 0)
-    if not said:
-        return Verdict({}, none)
-    return Verdict({"outcome": ("act", *said)}, {**none, "outcome": 1}, first=1)
+    steps = {**dict.fromkeys(KINDS, 0), "outcome": int(bool(said))}
+    return Verdict({"outcome": ("act", *said)}, steps, 1) if said else Verdict({}, steps)
 
 
 def _show(scopes: list[str], verdicts: Verdicts, steps: int, cases: list[str]) -> None:
@@ -133,8 +118,8 @@ def _show(scopes: list[str], verdicts: Verdicts, steps: int, cases: list[str]) -
             f"{sum(verdict.first is None for verdict in seeds)} of {len(seeds)}",
             f"{passed} of {len(cases)}",
         )
-    out.print(table)
-    out.print(f"{steps} steps on each side.", highlight=False)
+    options.out.print(table)
+    options.out.print(f"{steps} steps on each side.", highlight=False)
 
 
 if __name__ == "__main__":
