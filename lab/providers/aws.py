@@ -124,10 +124,10 @@ class _Output:
         )
 
         event = await self._stream.outgoing.get()
-        if event is None or isinstance(event, Exception):
-            if event is None:
-                return None
+        if isinstance(event, Exception):
             raise event
+        if event is None:
+            return None
         part = BidirectionalOutputPayloadPart(bytes_=json.dumps(event).encode())
         return InvokeModelWithBidirectionalStreamOutputChunk(value=part)
 
