@@ -10,14 +10,7 @@ from typing import Any
 import pytest
 
 from ctxlock.explorer import clock  # isort: skip - takes hold of the time before livekit.agents does
-from lab.foreign.judging import (
-    BadExpectations,
-    Verdict,
-    judge,
-    judged,
-    read_expected,
-    surprises,
-)
+from lab.foreign.judging import BadExpectations, Verdict, judge, judged, read_expected, surprises
 from lab.foreign.loop import CountingLoop
 from lab.foreign.provider import RecordingModel, RecordingSession
 from lab.foreign.recorder import Step
@@ -40,10 +33,6 @@ def go_through(variant: Variant) -> list[Step]:
 def worsened(push: Worse) -> Variant:
     """The ordinary model, behind a framework that pushes in another way."""
 
-    class Session(RecordingSession):
-        async def update_chat_ctx(self, chat_ctx: Any) -> None:
-            await super().update_chat_ctx(chat_ctx)
-
     class Handle:
         def __init__(self, session: RecordingSession) -> None:
             self._session = session
@@ -61,7 +50,7 @@ def worsened(push: Worse) -> Variant:
         def handed_out(self, session: RecordingSession) -> Any:
             return Handle(session)
 
-    return Variant(Session, Model)
+    return Variant(model_kind=Model)
 
 
 async def as_it_was(session: RecordingSession, chat_ctx: Any) -> None:
@@ -312,22 +301,23 @@ def test_the_loop_counts_steps_and_tasks_and_knows_who_made_them() -> None:
 # -- expected differences
 
 
+SAME = Verdict({}, {"calls": 0, "manner": 0, "outcome": 0})
+DIFFERS = Verdict({"calls": ("step 1, typed",)}, {"calls": 1, "manner": 0, "outcome": 0}, 1)
+
+
 def test_expectations_are_strict_in_both_directions() -> None:
-    same = Verdict({}, {"calls": 0, "manner": 0, "outcome": 0})
-    differs = Verdict({"calls": ("step 1, typed",)}, {"calls": 1, "manner": 0, "outcome": 0}, 1)
     expected = {("full", "Plain", "calls"): "it is slow"}
-    assert [*surprises({("full", "Plain"): differs, ("lock", "Plain"): same}, expected)] == []
-    assert [*surprises({("full", "Plain"): same}, expected)] == [
+    assert [*surprises({("full", "Plain"): DIFFERS, ("lock", "Plain"): SAME}, expected)] == []
+    assert [*surprises({("full", "Plain"): SAME}, expected)] == [
         "full, Plain: a difference in the calls was expected, and is gone: it is slow"
     ]
-    assert [*surprises({("lock", "Plain"): differs}, expected)] == [
+    assert [*surprises({("lock", "Plain"): DIFFERS}, expected)] == [
         "lock, Plain: a difference in the calls was not expected."
     ]
 
 
 def test_lock_is_judged_on_every_release() -> None:
-    differs = Verdict({"calls": ("step 1, typed",)}, {"calls": 1, "manner": 0, "outcome": 0}, 1)
-    verdicts = {("full", "Plain"): differs, ("lock", "Plain"): differs}
+    verdicts = {("full", "Plain"): DIFFERS, ("lock", "Plain"): DIFFERS}
     assert len([*judged(verdicts, {}, newest=True)]) == 2
     (sentence,) = judged(verdicts, {}, newest=False)
     assert sentence.startswith("lock, Plain")
