@@ -24,9 +24,6 @@ EXPECTED = Path(__file__).with_name("expected.toml")
 UNJUDGED = 0.05
 """The part of all steps that may go unjudged; beyond that the lab is not worth its name."""
 
-Traces = dict[str, dict[str, Trace]]
-"""By provider and step."""
-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 

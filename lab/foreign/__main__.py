@@ -12,16 +12,7 @@ from rich.table import Table
 from lab import options
 from lab.environments import NEWEST, SCOPES, CannotRun, prepare, scratch_folder
 
-from .judging import (
-    KINDS,
-    BadExpectations,
-    Verdict,
-    judge,
-    judged,
-    on_all_sides,
-    read_expected,
-    show_lines,
-)
+from . import judging
 
 __all__ = ["app"]
 
@@ -48,20 +39,22 @@ def main(
         from .variants import VARIANTS  # it imports livekit.agents, which takes a while
 
         options.among(variant, VARIANTS, "--variant")
-    with options.exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
+    with options.exits(CannotRun, judging.BadExpectations), scratch_folder(scratch) as folder:
         lab = prepare(release, scopes, (), folder, python=python, say=options.tell)
-        reports = on_all_sides(lab, "variants", variant or [])
+        reports = judging.on_all_sides(lab, "variants", variant or [])
         names = [*reports["stock"]]
-        expected = read_expected(EXPECTED, SCOPES, names, whole=not variant, release=release)
+        expected = judging.read_expected(
+            EXPECTED, SCOPES, names, whole=not variant, release=release
+        )
     verdicts = {
-        (scope, name): judge(
+        (scope, name): judging.judge(
             reports["stock"][name], reports["stock again"][name], reports[scope][name]
         )
         for scope in scopes
         for name in names
     }
     for one in scopes:
-        table = Table("variant", "steps", *KINDS, title=one, title_justify="left")
+        table = Table("variant", "steps", *judging.KINDS, title=one, title_justify="left")
         for name in names:
             steps = str(len(reports["stock"][name]))
             table.add_row(name, steps, *map(str, _words(verdicts[one, name])))
@@ -69,16 +62,16 @@ def main(
     for (one, name), verdict in verdicts.items():
         if verbose and verdict.differing:
             options.out.print(f"\n{one}, {name}", style="bold")
-            show_lines(verdict)
+            judging.show_lines(verdict)
     for one in scopes:
         same = sum(verdict.first is None for (s, _), verdict in verdicts.items() if s == one)
         options.show(f"{one}: {same} of {len(names)} variants are as on stock.")
-    options.conclude(judged(verdicts, expected, newest=release == NEWEST))
+    options.conclude(judging.judged(verdicts, expected, newest=release == NEWEST))
 
 
-def _words(verdict: Verdict) -> list[str]:
+def _words(verdict: judging.Verdict) -> list[str]:
     if verdict.wobbles:
-        return ["not judged"] * len(KINDS)
+        return ["not judged"] * len(judging.KINDS)
     return [f"{count} differ" if count else "same" for count in verdict.steps.values()]
 
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..far_end import Unsupported
 from ..script import SILENCE, Answer, answer_for, answer_for_output, encoded, greeting_for
 from ..websocket import Connection, WebSocketFarEnd
-
-if TYPE_CHECKING:
-    from livekit.agents import llm
 
 __all__ = ["Provider"]
 
@@ -51,7 +48,7 @@ class Provider(WebSocketFarEnd):
         super().__init__(*given)
         self._clients: list[Any] = []
 
-    def model(self) -> llm.RealtimeModel:
+    def model(self) -> Any:
         """The plugin's model in the adapter, as AgentSession itself puts it there."""
         try:
             from livekit.agents.llm import DuplexRealtimeAdapter
@@ -67,8 +64,7 @@ class Provider(WebSocketFarEnd):
                 return far_end._clients[-1]
 
         model = Model(base_url=f"http://{self.address}/v1", api_key="none is needed")
-        adapter: llm.RealtimeModel = DuplexRealtimeAdapter(model)
-        return adapter
+        return DuplexRealtimeAdapter(model)
 
     def frame_fact(self, frame: Any) -> Any:
         """Sound by its length."""

@@ -8,13 +8,10 @@ stays with the client.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..script import answer_for
 from ..websocket import Connection, WebSocketFarEnd
-
-if TYPE_CHECKING:
-    from livekit.agents import llm
 
 __all__ = ["Provider"]
 
@@ -33,14 +30,11 @@ class Provider(WebSocketFarEnd):
 
     _speech: asyncio.Task[Any] | None = None
 
-    def model(self) -> llm.RealtimeModel:
+    def model(self) -> Any:
         """A model that connects to here."""
         from livekit.plugins.nvidia import realtime
 
-        model: llm.RealtimeModel = realtime.RealtimeModel(
-            base_url=f"ws://{self.address}", http_session=self.http
-        )
-        return model
+        return realtime.RealtimeModel(base_url=f"ws://{self.address}", http_session=self.http)
 
     async def connected(self, connection: Connection) -> None:
         """Shakes hands, which lets the client send."""

@@ -11,13 +11,10 @@ import asyncio
 import json
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..script import Answer, answer_for, answer_for_output, encoded, greeting_for
 from ..websocket import Connection, WebSocketFarEnd
-
-if TYPE_CHECKING:
-    from livekit.agents import llm
 
 __all__ = ["Provider"]
 
@@ -38,7 +35,7 @@ class Provider(WebSocketFarEnd):
         self._pending: dict[str, str] = {}
         self._speech: asyncio.Task[Any] | None = None
 
-    def model(self) -> llm.RealtimeModel:
+    def model(self) -> Any:
         """A model whose client connects to here."""
         from phonic.environment import PhonicEnvironment
 
@@ -46,8 +43,7 @@ class Provider(WebSocketFarEnd):
 
         # neither the plugin nor a variable takes an address: the client's own setting does
         PhonicEnvironment.DEFAULT.production = f"ws://{self.address}"
-        model: llm.RealtimeModel = realtime.RealtimeModel(api_key="none")
-        return model
+        return realtime.RealtimeModel(api_key="none")
 
     def frame_fact(self, frame: Any) -> Any:
         """Sound is shortened to its length."""

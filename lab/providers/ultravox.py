@@ -14,15 +14,12 @@ import asyncio
 import json
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
 from ..script import SILENCE, Answer, answer_for, answer_for_output, greeting_for
 from ..websocket import Connection, WebSocketFarEnd
-
-if TYPE_CHECKING:
-    from livekit.agents import llm
 
 __all__ = ["Provider"]
 
@@ -75,14 +72,13 @@ class Provider(WebSocketFarEnd):
 
     _made = 0
 
-    def model(self) -> llm.RealtimeModel:
+    def model(self) -> Any:
         """A model whose calls are made here."""
         from livekit.plugins.ultravox import realtime
 
-        model: llm.RealtimeModel = realtime.RealtimeModel(
+        return realtime.RealtimeModel(
             api_key="none", base_url=f"http://{self.address}/api", http_session=self.http
         )
-        return model
 
     async def answer_http(self, request: web.Request) -> web.StreamResponse:
         """Makes a call and tells where to join it."""

@@ -11,16 +11,7 @@ from rich.table import Table
 
 from lab import options
 from lab.environments import NEWEST, SCOPES, CannotRun, Laboratory, prepare, scratch_folder
-from lab.foreign.judging import (
-    KINDS,
-    BadExpectations,
-    Verdict,
-    judge,
-    judged,
-    on_all_sides,
-    read_expected,
-    show_lines,
-)
+from lab.foreign import judging
 
 __all__ = ["app"]
 
@@ -32,7 +23,7 @@ AT_ONCE = 50
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-Verdicts = dict[tuple[str, str], Verdict]
+Verdicts = dict[tuple[str, str], judging.Verdict]
 
 
 @app.command(epilog=options.EPILOG)
@@ -49,14 +40,14 @@ def main(
     """Goes through scripts and cases, on stock twice and on patched, and compares."""
     scopes = options.among(scope, SCOPES, "--scope")
     chosen = [*range(seeds)] if seed is None else [seed]
-    with options.exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
+    with options.exits(CannotRun, judging.BadExpectations), scratch_folder(scratch) as folder:
         lab = prepare(release, scopes, (), folder, python=python, say=options.tell)
         verdicts, steps = _scripts(lab, scopes, chosen, length, verbose)
-        cases = on_all_sides(lab, "cases", [])
+        cases = judging.on_all_sides(lab, "cases", [])
         wrong = [f"stock, {case}: {line}" for case, said in cases["stock"].items() for line in said]
         verdicts |= {(s, case): _case(cases[s][case]) for s in scopes for case in cases["stock"]}
         names = [*dict.fromkeys(name for _, name in verdicts)]
-        expected = read_expected(EXPECTED, SCOPES, names, whole=chosen == [*range(USUAL)])
+        expected = judging.read_expected(EXPECTED, SCOPES, names, whole=chosen == [*range(USUAL)])
     _show(scopes, verdicts, steps, [*cases["stock"]])
     asked = {
         key: verdict
@@ -64,7 +55,7 @@ def main(
         # beyond the usual ones, what is expected of `full` is written down nowhere
         if key[0] == "lock" or not key[1].isdigit() or (int(key[1]) < USUAL and length is None)
     }
-    options.conclude([*wrong, *judged(asked, expected, newest=release == NEWEST)])
+    options.conclude([*wrong, *judging.judged(asked, expected, newest=release == NEWEST)])
 
 
 def _scripts(
@@ -76,20 +67,20 @@ def _scripts(
     wish = [] if length is None else ["--length", str(length)]
     for start in range(0, len(seeds), AT_ONCE):
         some = map(str, seeds[start : start + AT_ONCE])
-        reports = on_all_sides(lab, "seeds", [*wish, *some])
+        reports = judging.on_all_sides(lab, "seeds", [*wish, *some])
         for name, stock in reports["stock"].items():
             steps += len(stock)
             for scope in scopes:
                 again, other = reports["stock again"][name], reports[scope][name]
                 # `lock` is as stock where something is refused, too: nothing had to be relaxed
-                verdict = judge(stock, again, other, no_worse=scope != "lock")
+                verdict = judging.judge(stock, again, other, no_worse=scope != "lock")
                 verdicts[scope, name] = verdict
                 if verdict.first is not None and (verbose or scope == "lock"):
                     _replay(scope, name, stock, verdict)
     return verdicts, steps
 
 
-def _replay(scope: str, seed: str, stock: list[dict[str, Any]], verdict: Verdict) -> None:
+def _replay(scope: str, seed: str, stock: list[dict[str, Any]], verdict: judging.Verdict) -> None:
     """Prints the shortest beginning of a script that differs, and how."""
     assert verdict.first is not None
     # the first step is the start, and the last one the end
@@ -98,23 +89,26 @@ def _replay(scope: str, seed: str, stock: list[dict[str, Any]], verdict: Verdict
     options.out.print(f"  python -m lab.sequences --seed {seed} --length {length} --verbose")
     for number, step in enumerate(stock[: verdict.first + 1]):
         options.out.print(f"  {number:2} {step['step']}", markup=False)
-    show_lines(verdict)
+    judging.show_lines(verdict)
 
 
-def _case(said: list[str]) -> Verdict:
+def _case(said: list[str]) -> judging.Verdict:
     """What came of a case: what is wrong counts as an outcome that differs."""
-    steps = {**dict.fromkeys(KINDS, 0), "outcome": int(bool(said))}
-    return Verdict({"outcome": ("act", *said)}, steps, 1) if said else Verdict({}, steps)
+    steps = {**dict.fromkeys(judging.KINDS, 0), "outcome": int(bool(said))}
+    differing = {"outcome": ("act", *said)} if said else {}
+    return judging.Verdict(differing, steps, 1 if said else None)
 
 
 def _show(scopes: list[str], verdicts: Verdicts, steps: int, cases: list[str]) -> None:
-    table = Table("scope", *(f"other {kind}" for kind in KINDS), "as on stock", "cases passed")
+    table = Table(
+        "scope", *(f"other {kind}" for kind in judging.KINDS), "as on stock", "cases passed"
+    )
     for scope in scopes:
         seeds = [v for (s, name), v in verdicts.items() if s == scope and name.isdigit()]
         passed = sum(verdicts[scope, case].first is None for case in cases)
         table.add_row(
             scope,
-            *(str(sum(kind in verdict.differing for verdict in seeds)) for kind in KINDS),
+            *(str(sum(kind in verdict.differing for verdict in seeds)) for kind in judging.KINDS),
             f"{sum(verdict.first is None for verdict in seeds)} of {len(seeds)}",
             f"{passed} of {len(cases)}",
         )
