@@ -59,9 +59,8 @@ def examine(tree: Path) -> Caught:
     if ran.returncode not in (0, 1):
         raise RuntimeError(f"The regressions could not run:\n{ran.stdout}{ran.stderr}")
     failed = re.findall(r"^(?:FAILED|ERROR) tests/test_realtime_(\S+)\.py(\S+)", ran.stdout, re.M)
-    count, violated = schedules(explored)
+    count, violated = schedules(tree.name, explored)
     return Caught(frozenset(f"{module}{test}" for module, test in failed), violated, count)
-
 
 
 def main() -> int:

@@ -168,7 +168,7 @@ def what_catches(mutant: Mutant, tree: Path, limit: float | None = None) -> str:
     explored = run([tree], "ctxlock.explorer", "--integrity", limit=limit)
     if explored is None:
         return "the explorer hangs"
-    _, violated = schedules(explored)
+    _, violated = schedules(mutant.name, explored)
     return f"{violated} schedules" if violated else ""
 
 

@@ -51,14 +51,14 @@ def run(
         return None
 
 
-def schedules(explored: subprocess.CompletedProcess[str]) -> tuple[int, int]:
-    """How many schedules the explorer ran, and how many were violated.
+def schedules(name: str, explored: subprocess.CompletedProcess[str]) -> tuple[int, int]:
+    """How many schedules the explorer ran on what has that name, and how many were violated.
 
     Raises:
         RuntimeError: It could not run.
     """
     if explored.returncode != 0:
-        raise RuntimeError(f"The explorer could not run:\n{explored.stderr}")
+        raise RuntimeError(f"{name}: the explorer could not run:\n{explored.stderr}")
     groups = json.loads(explored.stdout)["groups"]
     orders = [counts for group in groups for counts in group["orders"].values()]
     return sum(counts[0] for counts in orders), sum(counts[1] for counts in orders)
