@@ -30,7 +30,7 @@ from rich.table import Table
 
 from ctxlock.release import DEFAULT_SCOPE, Scope
 
-__all__ = ["Measure", "main", "table"]
+__all__ = ["Measure", "main", "run", "table"]
 
 T = TypeVar("T")
 Pair = tuple[float, float]
@@ -116,22 +116,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     pythons = (given.stock, given.patched)
     turns = (f"--turns={given.turns}",)
-    measured = _rounds("probes", given.rounds, lambda side: _run("probes", pythons[side], *turns))
-    calls = _rounds(
-        "long calls", given.rounds, lambda side: _run("long_calls", pythons[side])["measured"]
-    )
-    imports = _rounds(
-        "imports",
-        2 * given.rounds,
-        lambda side: _run("probes", pythons[side], "--turns=0")["import"],
-    )
-    wishes = (
-        [f"livekit-agents=={given.release}"],
-        [
-            str(ROOT / "livekit-agents"),
-            *("-C", f"upstream={given.release}", "-C", f"scope={given.scope}"),
-        ],
-    )
+    count = given.rounds
+    measured = _rounds("probes", count, lambda side: run("probes", pythons[side], *turns))
+    calls = _rounds("long calls", count, lambda side: run("long_calls", pythons[side])["measured"])
+    empty = "--turns=0"
+    imports = _rounds("imports", 2 * count, lambda n: run("probes", pythons[n], empty)["import"])
+    settings = ("-C", f"upstream={given.release}", "-C", f"scope={given.scope}")
+    wishes = ([f"livekit-agents=={given.release}"], [str(ROOT / "livekit-agents"), *settings])
     installs = _rounds("installs", 3, lambda side: _install(pythons[side], wishes[side]), warm=True)
 
     def rounds(key: str, found: Sequence[Round[Any]] = measured) -> list[Round[float]]:
@@ -179,7 +170,8 @@ def _rounds(
     return found
 
 
-def _run(module: str, python: str, *options: str) -> Any:
+def run(module: str, python: str, *options: str) -> Any:
+    """Runs a module of the benchmarks with another interpreter; returns its JSON."""
     done = subprocess.run(
         [python, "-W", "ignore", str(ROOT / "benchmarks" / f"{module}.py"), *options],
         env={**os.environ, "PYTHONPATH": str(ROOT / "livekit-agents")},

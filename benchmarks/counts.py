@@ -11,20 +11,16 @@ is; else with 1.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from compare import run
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 __all__ = ["EXPECTED", "Counts", "broken", "main", "misnamed", "unexpected"]
-
-ROOT = Path(__file__).resolve().parent.parent
 
 Counts = Mapping[str, Mapping[str, Mapping[str, int]]]
 """By event, length and kind."""
@@ -122,13 +118,7 @@ def misnamed(name: str, version: str) -> str | None:
 
 
 def _count(name: str, python: str) -> Counts:
-    done = subprocess.run(
-        [python, "-W", "ignore", str(ROOT / "benchmarks" / "long_calls.py"), "--count"],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "livekit-agents")},
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    report = json.loads(done.stdout)
+    report = run("long_calls", python, "--count")
     if (said := misnamed(name, report["version"])) is not None:
         raise SystemExit(said)
     measured: Counts = report["measured"]

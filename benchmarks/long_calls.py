@@ -103,9 +103,8 @@ class Meter:
     @contextmanager
     def on(self) -> Iterator[None]:
         """Counts in its block."""
-        kinds = (llm.ChatMessage, llm.FunctionCall, llm.FunctionCallOutput)
         with contextlib.ExitStack() as stack:
-            for kind in kinds:
+            for kind in (llm.ChatMessage, llm.FunctionCall, llm.FunctionCallOutput):
                 fields = frozenset(kind.model_fields)
                 stack.enter_context(_wrapped(kind, "__getattribute__", self._visits(fields)))
                 stack.enter_context(_wrapped(kind, "__eq__", self._notes("compared")))

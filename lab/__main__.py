@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from . import providers
+from . import options, providers
 from .compare import BadExpectations, Verdict, judge, read_expected, surprises
 from .environments import NEWEST, SCOPES, CannotRun, Laboratory, prepare, scratch_folder
-from .options import among
 from .trace import Trace
 
 __all__ = ["app", "compare"]
@@ -26,23 +24,16 @@ EXPECTED = Path(__file__).with_name("expected.toml")
 UNJUDGED = 0.05
 """The part of all steps that may go unjudged; beyond that the lab is not worth its name."""
 
-Traces = dict[str, dict[str, Trace]]
-"""By provider and step."""
-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-out = Console()
-err = Console(stderr=True)
 
 
-@app.command(
-    epilog="Exit codes: 0 all is as expected, 1 something is not, 2 wrong usage, 3 it cannot run."
-)
+@app.command(epilog=options.EPILOG)
 def main(
-    release: Annotated[str, typer.Option(help="The livekit-agents release.")] = NEWEST,
+    release: options.Release = NEWEST,
     delay: Annotated[
         float, typer.Option(min=0, help="Milliseconds before acknowledgements.")
     ] = 0.0,
-    scope: Annotated[list[str] | None, typer.Option(help="lock or full; both by default.")] = None,
+    scope: options.Scopes = None,
     provider: Annotated[
         list[str] | None, typer.Option(help=f"One of {', '.join(providers.names())}; else all.")
     ] = None,
@@ -52,36 +43,28 @@ def main(
     ] = None,
     verbose: Annotated[bool, typer.Option(help="Show the lines that differ.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print all verdicts as JSON.")] = False,
-    scratch: Annotated[
-        Path | None, typer.Option(help="A folder to keep the environment in, for the next time.")
-    ] = None,
-    python: Annotated[str | None, typer.Option(help="The interpreter to start from.")] = None,
+    scratch: options.Scratch = None,
+    python: options.Python = None,
     traces: Annotated[Path | None, typer.Option(help="A folder for all traces, to read.")] = None,
     jobs: Annotated[int, typer.Option(min=1, help="How many runs at a time.")] = 2,
 ) -> None:
     """Runs the same steps over every provider, on stock twice and on patched, and compares."""
-    scopes = among(scope, SCOPES, "--scope")
-    chosen = among(provider, providers.names(), "--provider")
+    scopes = options.among(scope, SCOPES, "--scope")
+    chosen = options.among(provider, providers.names(), "--provider")
     if step:
         from .steps import STEPS  # it imports livekit.agents, which takes a while
 
-        among(step, STEPS, "--step")
+        options.among(step, STEPS, "--step")
     usual = release == NEWEST and delay == 0
-    try:
+    with options.exits(CannotRun, BadExpectations), scratch_folder(scratch) as folder:
         expected = read_expected(EXPECTED, scopes=SCOPES) if usual else {}
-        with scratch_folder(scratch) as folder:
-            lab = prepare(
-                release,
-                scopes,
-                (need for name in chosen for need in providers.load(name).needs(release)),
-                folder,
-                python=python,
-                say=lambda what: err.print(f"{what} ...", highlight=False, soft_wrap=True),
-            )
-            verdicts = compare(lab, chosen, step or [], delay / 1000, jobs, traces)
-    except (CannotRun, BadExpectations) as e:
-        err.print(str(e), markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(3) from None
+        needs = (need for name in chosen for need in providers.load(name).needs(release))
+        lab = prepare(
+            *(release, scopes, needs, folder),
+            python=python,
+            say=lambda what: options.tell(f"{what} ..."),
+        )
+        verdicts = compare(lab, chosen, step or [], delay / 1000, jobs, traces)
     if as_json:
         listed = [
             {"scope": scope, "provider": name, "step": step, **verdict.as_json()}
@@ -92,10 +75,7 @@ def main(
     else:
         _show(verdicts, scopes, chosen, verbose)
     whole = not (scope or provider or step)
-    found = surprises(verdicts, expected, whole=whole) + broken(verdicts)
-    for sentence in found:
-        err.print(sentence, markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(1 if found else 0)
+    options.conclude(surprises(verdicts, expected, whole=whole) + broken(verdicts))
 
 
 def compare(
@@ -116,12 +96,12 @@ def compare(
         for step in steps:
             arguments += ["--step", step]
         report = lab.run(side.removesuffix(" again"), "lab.worker", arguments)
-        err.print(f"{name}: {side}", highlight=False)
+        options.tell(f"{name}: {side}")
         if kept is not None:
             kept.mkdir(parents=True, exist_ok=True)
             file = kept / f"{name}, {side}.json"
             file.write_text(json.dumps(report, indent=1), encoding="utf-8")
-        return wish, {step: Trace.from_json(data) for step, data in report[name].items()}
+        return wish, {step: Trace(**data) for step, data in report[name].items()}
 
     with ThreadPoolExecutor(jobs) as pool:
         traces = dict(pool.map(run, runs))
@@ -163,12 +143,12 @@ def _show(
         for step in steps:
             row = [verdicts.get((scope, name, step)) for name in chosen]
             table.add_row(step, *(_word(verdict) for verdict in row))
-        out.print(table)
+        options.out.print(table)
     for (scope, name, step), verdict in verdicts.items():
         if verbose and verdict.lines:
-            out.print(f"\n{scope}, {name}, {step}: {verdict.kind}", style="bold")
+            options.out.print(f"\n{scope}, {name}, {step}: {verdict.kind}", style="bold")
             for line in verdict.lines:
-                out.print(line, markup=False, highlight=False, soft_wrap=True)
+                options.show(line)
 
 
 def _word(verdict: Verdict | None) -> str:

@@ -33,7 +33,6 @@ class _Selector(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """As in the base class, but what is waited for is the next timer of a virtual clock."""
-        self.loop.rounds += 1
         if timeout is not None and timeout <= 0:
             return super().select(timeout)
         while True:
@@ -91,13 +90,11 @@ class LabLoop(asyncio.SelectorEventLoop):
 
     Attributes:
         threads: How many jobs other threads are at work on.
-        rounds: How often it has gone round since the clock moved last.
     """
 
     def __init__(self) -> None:
         self._now = 0.0
         self.threads = 0
-        self.rounds = 0
         selector = _Selector()
         selector.loop = self
         super().__init__(selector)
@@ -110,7 +107,6 @@ class LabLoop(asyncio.SelectorEventLoop):
     def pass_time(self, seconds: float) -> None:
         """Has it be that much later."""
         self._now += seconds
-        self.rounds = 0
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
         """As in the base class; the clock stands still until the job is done."""

@@ -8,7 +8,7 @@ relaxed. What is to be relaxed later is written down here, rule by rule.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -112,28 +112,36 @@ def read_expected(file: Path, *, scopes: Iterable[str]) -> dict[tuple[str, str, 
     Raises:
         BadExpectations: It is none, or says something twice, or gives no reason.
     """
+    expected: dict[tuple[str, str, str], Expectation] = {}
+    for scope, reason, entry in entries(file, scopes):
+        if (kind := entry.get("is")) not in ("differs", "inside"):
+            raise BadExpectations(f'{file} has an entry of {scope} without "differs" or "inside".')
+        for provider, steps in entry.get("steps", {}).items():
+            for step in steps:
+                if (scope, provider, step) in expected:
+                    raise BadExpectations(f"{file} has {scope}, {provider}, {step} twice.")
+                expected[scope, provider, step] = Expectation(kind, reason)
+    return expected
+
+
+def entries(file: Path, scopes: Iterable[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Each entry of a file of expected differences: its scope, its reason, and all of it.
+
+    Raises:
+        BadExpectations: It cannot be read, or an entry is of no known scope or gives no reason.
+    """
     try:
         content = tomlkit.parse(file.read_text(encoding="utf-8")).unwrap()
     except (OSError, TOMLKitError) as e:
         raise BadExpectations(f"{file} cannot be read: {e}.") from None
-    expected: dict[tuple[str, str, str], Expectation] = {}
     known = {*scopes}
-    for scope, entries in content.items():
+    for scope, listed in content.items():
         if scope not in known:
             raise BadExpectations(f"{file} speaks of the scope {scope}; there is none.")
-        for entry in entries:
-            kind, reason = entry.get("is"), str(entry.get("reason", "")).strip()
-            if kind not in ("differs", "inside") or not reason:
-                raise BadExpectations(
-                    f'{file} has an entry of {scope} without `is` ("differs" or "inside") or '
-                    "without a reason."
-                )
-            for provider, steps in entry.get("steps", {}).items():
-                for step in steps:
-                    if (scope, provider, step) in expected:
-                        raise BadExpectations(f"{file} has {scope}, {provider}, {step} twice.")
-                    expected[scope, provider, step] = Expectation(kind, reason)
-    return expected
+        for entry in listed:
+            if not (reason := str(entry.pop("reason", "")).strip()):
+                raise BadExpectations(f"{file} has an entry of {scope} without a reason.")
+            yield scope, reason, entry
 
 
 def surprises(

@@ -86,7 +86,7 @@ class Laboratory:
     def run(self, side: str, module: str, arguments: Sequence[str]) -> Any:
         """Runs a module of the lab on a side, in a process of its own; returns its JSON.
 
-        The module gets ``--folder`` and ``--version``, for `lab.worker.check_environment`, and
+        The module gets ``--folder`` and ``--version``, for `lab.inside.enter`, and
         ``--output``, a file for what it has to say.
 
         Raises:

@@ -6,8 +6,9 @@ A provider is one file in `lab/providers/`; `lab/README.md` says how to add one.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -57,6 +58,7 @@ class FarEnd(ABC):
     Attributes:
         recorder: Where facts are taken down.
         setting: How it behaves.
+        holding: Whether the reply is to go on.
     """
 
     name: ClassVar[str]
@@ -69,7 +71,8 @@ class FarEnd(ABC):
         if missing := self.setting.traits - self.traits:
             raise Unsupported(f"It cannot be made to: {', '.join(sorted(missing))}.")
         self._connections = 0
-        self._holding = False
+        self._numbers = itertools.count(1)
+        self.holding = False
         self._finished = asyncio.Event()
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -95,12 +98,12 @@ class FarEnd(ABC):
 
     def hold_reply(self) -> None:
         """The next reply goes on until `finish_reply`: its first words and sound come at once."""
-        self._holding = True
+        self.holding = True
         self._finished.clear()
 
     def finish_reply(self) -> None:
         """Ends the reply that `hold_reply` began."""
-        self._holding = False
+        self.holding = False
         self._finished.set()
 
     async def drop(self) -> None:
@@ -139,8 +142,19 @@ class FarEnd(ABC):
 
     async def held(self) -> None:
         """Waits until the reply may end; a reply calls this between its first words and its end."""
-        if self._holding:
+        if self.holding:
             await self._finished.wait()
+
+    async def in_halves(self, text: str, say: Callable[[str], Awaitable[None]]) -> None:
+        """Says the first half of a reply's text, and the second when the reply may end."""
+        half = len(text) // 2
+        await say(text[:half])
+        await self.held()
+        await say(text[half:])
+
+    def next_id(self, what: str) -> str:
+        """An id of the far end's making, which is counted."""
+        return f"{what}_{next(self._numbers)}"
 
     def start(self, work: Coroutine[Any, Any, Any], name: str = "") -> asyncio.Task[Any]:
         """Runs something beside, a reply say; it is cancelled with the far end at the latest."""
@@ -148,6 +162,12 @@ class FarEnd(ABC):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    async def stop(self, task: asyncio.Task[Any] | None) -> None:
+        """Cancels what was started, a reply say, and waits for its end."""
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     # -- its life
 
@@ -162,8 +182,5 @@ class FarEnd(ABC):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*map(self.stop, list(self._tasks)))
         await self.close()

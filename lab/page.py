@@ -13,6 +13,8 @@ from typing import Annotated, Any
 import typer
 from packaging.version import Version
 
+from .options import exits
+
 __all__ = ["BadReport", "Report", "app", "read", "render"]
 
 NAMES = {
@@ -184,12 +186,8 @@ def main(
     ],
 ) -> None:
     """Writes the page about the providers, from the reports of runs, to standard output."""
-    try:
-        page = render([read(file) for file in reports])
-    except BadReport as e:
-        typer.echo(e, err=True)
-        raise typer.Exit(3) from None
-    sys.stdout.write(page)
+    with exits(BadReport):
+        sys.stdout.write(render([read(file) for file in reports]))
 
 
 if __name__ == "__main__":

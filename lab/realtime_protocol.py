@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from .far_end import Setting
-from .script import Answer, answer_for, answer_for_output, greeting_for, silence
-from .trace import Recorder
+from .script import Answer, answer_for, answer_for_output, encoded, greeting_for
 from .websocket import Connection, WebSocketFarEnd
 
 __all__ = ["Conversation", "RealtimeFarEnd"]
@@ -22,31 +19,28 @@ class Conversation:
     """What the model has on one connection.
 
     Attributes:
+        connection: The connection.
         items: The items, as the protocol writes them.
         instructions: The session's.
         replying: The reply that is being generated.
         response: The id of that.
-        spoken: What the user has said and no reply has answered yet.
     """
 
+    connection: Connection
     items: list[Event] = field(default_factory=list)
     instructions: str = ""
     replying: asyncio.Task[None] | None = None
     response: str = ""
-    spoken: str | None = None
 
-    @property
-    def tail(self) -> str | None:
-        """The id of the last item."""
-        return self.items[-1]["id"] if self.items else None
+    def has(self, item_id: str) -> bool:
+        """Whether there is such an item."""
+        return any(known["id"] == item_id for known in self.items)
 
-    def place(self, item: Event, after: str | None) -> str | None:
+    def place(self, item: Event, after: str | None = None) -> str | None:
         """Puts an item behind another, or at the end; returns the id of the one before it."""
-        if after is None:
-            before = self.tail
-            self.items.append(item)
-            return before
-        at = 0 if after == "root" else 1 + [known["id"] for known in self.items].index(after)
+        at = len(self.items)
+        if after is not None:
+            at = 0 if after == "root" else 1 + [known["id"] for known in self.items].index(after)
         self.items.insert(at, item)
         return self.items[at - 1]["id"] if at else None
 
@@ -57,22 +51,13 @@ class RealtimeFarEnd(WebSocketFarEnd):
     traits = frozenset({"never_deletes", "ready_late"})
     beta: ClassVar[bool] = False
     """Whether events have the names of the beta."""
-    sample_rate: ClassVar[int] = 24000
-
-    def __init__(self, recorder: Recorder, setting: Setting | None = None) -> None:
-        super().__init__(recorder, setting)
-        self._conversations: dict[int, Conversation] = {}
-        self._numbers = 0
-
-    def _id(self, stem: str) -> str:
-        self._numbers += 1
-        return f"srv_{stem}_{self._numbers}"
 
     async def connected(self, connection: Connection) -> None:
         """A new conversation, which begins empty."""
-        self._conversations[connection.number] = Conversation()
+        connection.talk = Conversation(connection)
         await self.becoming_ready()
-        await self.tell(connection, "session.created", session={"id": self._id("session")})
+        session = {"id": self.next_id("srv_session")}
+        await self.tell(connection.talk, "session.created", session=session)
 
     def frame_fact(self, frame: Any) -> Any:
         """Sound is shortened to its length."""
@@ -80,9 +65,9 @@ class RealtimeFarEnd(WebSocketFarEnd):
             return {**frame, "audio": len(frame["audio"])}
         return frame
 
-    async def tell(self, connection: Connection, kind: str, **more: Any) -> None:
+    async def tell(self, talk: Conversation, kind: str, **more: Any) -> None:
         """Sends an event."""
-        await connection.send({"type": kind, "event_id": self._id("event"), **more})
+        await talk.connection.tell(kind, event_id=self.next_id("srv_event"), **more)
 
     # -- what the client asks for
 
@@ -90,127 +75,115 @@ class RealtimeFarEnd(WebSocketFarEnd):
         """Does what the client asks for, one thing after the other."""
         handler = getattr(self, "on_" + frame["type"].replace(".", "_"), None)
         if handler is not None:
-            await handler(connection, self._conversations[connection.number], frame)
+            await handler(connection.talk, frame)
 
-    async def on_session_update(self, connection: Connection, talk: Conversation, f: Event) -> None:
+    async def on_session_update(self, talk: Conversation, f: Event) -> None:
         """The client changes the session."""
         await self.acknowledging()
         if "instructions" in f["session"]:
             talk.instructions = f["session"]["instructions"]
-        await self.tell(connection, "session.updated", session=f["session"])
+        await self.tell(talk, "session.updated", session=f["session"])
 
-    async def on_conversation_item_create(
-        self, connection: Connection, talk: Conversation, f: Event
-    ) -> None:
+    async def on_conversation_item_create(self, talk: Conversation, f: Event) -> None:
         """The client adds an item."""
         await self.acknowledging()
         item = {**f["item"], "object": "realtime.item", "status": "completed"}
-        item.setdefault("id", self._id("item"))
-        if any(known["id"] == item["id"] for known in talk.items):
+        item.setdefault("id", self.next_id("srv_item"))
+        if talk.has(item["id"]):
             code = "item_create_duplicate_item_id"
-            await self.refuse(connection, f, code, f"an item {item['id']} exists already")
+            await self.refuse(talk, f, code, f"an item {item['id']} exists already")
             return
         try:
             before = talk.place(item, f.get("previous_item_id"))
         except ValueError:
             after = f.get("previous_item_id")
-            await self.refuse(connection, f, "invalid_value", f"there is no item {after}")
+            await self.refuse(talk, f, "invalid_value", f"there is no item {after}")
             return
-        await self.item_added(connection, item, before)
+        await self.item_added(talk, item, before)
 
-    async def on_conversation_item_delete(
-        self, connection: Connection, talk: Conversation, f: Event
-    ) -> None:
+    async def on_conversation_item_delete(self, talk: Conversation, f: Event) -> None:
         """The client deletes an item."""
         if "never_deletes" in self.setting.traits:
             return
         await self.acknowledging()
-        if not any(known["id"] == f["item_id"] for known in talk.items):
+        if not talk.has(f["item_id"]):
             code = "item_delete_invalid_item_id"
-            await self.refuse(connection, f, code, f"there is no item {f['item_id']}")
+            await self.refuse(talk, f, code, f"there is no item {f['item_id']}")
             return
         talk.items[:] = [known for known in talk.items if known["id"] != f["item_id"]]
-        await self.item_deleted(connection, f["item_id"])
+        await self.item_deleted(talk, f["item_id"])
 
-    async def on_conversation_item_truncate(
-        self, connection: Connection, talk: Conversation, f: Event
-    ) -> None:
+    async def on_conversation_item_truncate(self, talk: Conversation, f: Event) -> None:
         """The client says how much of a message was heard."""
         await self.acknowledging()
         about = {name: f[name] for name in ("item_id", "content_index", "audio_end_ms")}
-        await self.tell(connection, "conversation.item.truncated", **about)
+        await self.tell(talk, "conversation.item.truncated", **about)
 
-    async def on_response_create(
-        self, connection: Connection, talk: Conversation, f: Event
-    ) -> None:
+    async def on_response_create(self, talk: Conversation, f: Event) -> None:
         """The client asks for a reply."""
         await self.acknowledging()
         if talk.replying is not None and not talk.replying.done():
             code = "conversation_already_has_active_response"
-            await self.refuse(connection, f, code, "there is an active response")
+            await self.refuse(talk, f, code, "there is an active response")
             return
         wish = f.get("response") or {}
-        self.reply(connection, talk, self.answer(talk, wish), wish.get("metadata"))
+        self.reply(talk, self.answer(talk, wish), wish.get("metadata"))
 
-    async def on_response_cancel(
-        self, connection: Connection, talk: Conversation, f: Event
-    ) -> None:
+    async def on_response_cancel(self, talk: Conversation, f: Event) -> None:
         """The client wants no more of the reply."""
         await self.acknowledging()
         if talk.replying is None or talk.replying.done():
-            await self.refuse(connection, f, "response_cancel_not_active", "no active response")
+            await self.refuse(talk, f, "response_cancel_not_active", "no active response")
             return
-        await self.cancel(talk)
+        await self.stop(talk.replying)
 
-    async def refuse(self, connection: Connection, f: Event, code: str, message: str) -> None:
+    async def refuse(self, talk: Conversation, f: Event, code: str, message: str) -> None:
         """Refuses what was asked for."""
         error: Event = {"type": "invalid_request_error", "code": code, "message": message}
         error["event_id"] = f.get("event_id")
-        await self.tell(connection, "error", error=error)
+        await self.tell(talk, "error", error=error)
 
     # -- what happens by itself
 
     async def user_says(self, text: str | None) -> None:
         """The user speaks; that interrupts a reply, and begins another."""
-        connection = self.connection
-        talk = self._conversations[connection.number]
-        item = {"id": self._id("item"), "type": "message", "role": "user"}
+        talk: Conversation = self.connection.talk
+        item = {"id": self.next_id("srv_item"), "type": "message", "role": "user"}
         item["object"], item["status"] = "realtime.item", "completed"
         spoken = {"type": "input_audio", "transcript": None}
         at = {"item_id": item["id"]}
-        await self.tell(connection, "input_audio_buffer.speech_started", audio_start_ms=0, **at)
-        await self.cancel(talk)
-        await self.tell(connection, "input_audio_buffer.speech_stopped", audio_end_ms=500, **at)
-        before = talk.place({**item, "content": [spoken]}, None)
+        await self.tell(talk, "input_audio_buffer.speech_started", audio_start_ms=0, **at)
+        await self.stop(talk.replying)
+        await self.tell(talk, "input_audio_buffer.speech_stopped", audio_end_ms=500, **at)
+        before = talk.place({**item, "content": [spoken]})
         committed = {**at, "previous_item_id": before}
-        await self.tell(connection, "input_audio_buffer.committed", **committed)
-        await self.item_added(connection, {**item, "content": [spoken]}, before)
+        await self.tell(talk, "input_audio_buffer.committed", **committed)
+        await self.item_added(talk, {**item, "content": [spoken]}, before)
         if text is not None:
             await asyncio.sleep(0.05)
             talk.items[-1]["content"] = [{**spoken, "transcript": text}]
             kind = "conversation.item.input_audio_transcription.completed"
-            await self.tell(connection, kind, content_index=0, transcript=text, **at)
-        self.reply(connection, talk, answer_for(text or ""), None)
+            await self.tell(talk, kind, content_index=0, transcript=text, **at)
+        self.reply(talk, answer_for(text or ""))
 
     async def go_away(self) -> None:
         """The session has lasted as long as one may."""
-        connection = self.connection
-        error = {"type": "invalid_request_error", "code": "session_expired", "event_id": None}
-        await self.tell(connection, "error", error={**error, "message": "The session is over."})
-        await connection.close(1001)
+        talk: Conversation = self.connection.talk
+        await self.refuse(talk, {}, "session_expired", "The session is over.")
+        await talk.connection.close(1001)
 
-    async def item_added(self, connection: Connection, item: Event, before: str | None) -> None:
+    async def item_added(self, talk: Conversation, item: Event, before: str | None) -> None:
         """Tells of an item."""
         about = {"previous_item_id": before, "item": item}
         if self.beta:
-            await self.tell(connection, "conversation.item.created", **about)
+            await self.tell(talk, "conversation.item.created", **about)
             return
-        await self.tell(connection, "conversation.item.added", **about)
-        await self.tell(connection, "conversation.item.done", **about)
+        await self.tell(talk, "conversation.item.added", **about)
+        await self.tell(talk, "conversation.item.done", **about)
 
-    async def item_deleted(self, connection: Connection, item_id: str) -> None:
+    async def item_deleted(self, talk: Conversation, item_id: str) -> None:
         """Tells of a deletion."""
-        await self.tell(connection, "conversation.item.deleted", item_id=item_id)
+        await self.tell(talk, "conversation.item.deleted", item_id=item_id)
 
     # -- replies
 
@@ -226,99 +199,82 @@ class RealtimeFarEnd(WebSocketFarEnd):
         parts = last.get("content") or [{}]
         return answer_for(str(parts[-1].get("text") or parts[-1].get("transcript") or ""))
 
-    def reply(
-        self, connection: Connection, talk: Conversation, answer: Answer, metadata: Any
-    ) -> None:
+    def reply(self, talk: Conversation, answer: Answer, metadata: Any = None) -> None:
         """Begins a reply, which runs beside."""
-        talk.response = self._id("response")
-        talk.replying = self.start(self._reply(connection, talk, answer, metadata), "reply")
+        talk.response = self.next_id("srv_response")
+        talk.replying = self.start(self._reply(talk, answer, metadata), "reply")
 
-    async def cancel(self, talk: Conversation) -> None:
-        """Cancels the reply, if there is one, and waits until that is said."""
-        if talk.replying is not None:
-            talk.replying.cancel()
-            await asyncio.gather(talk.replying, return_exceptions=True)
-
-    async def _reply(
-        self, connection: Connection, talk: Conversation, answer: Answer, metadata: Any
-    ) -> None:
+    async def _reply(self, talk: Conversation, answer: Answer, metadata: Any) -> None:
         response: Event = {"id": talk.response, "object": "realtime.response"}
         response |= {"status": "in_progress", "output": [], "metadata": metadata}
-        await self.tell(connection, "response.created", response=response)
+        await self.tell(talk, "response.created", response=response)
         status = "completed"
-        open_items: list[tuple[Event, Event]] = []
+        opened: list[tuple[Event, Event]] = []
         try:
             if answer.text:
-                await self._speak(connection, talk, answer.text, open_items)
+                await self._speak(talk, answer.text, opened)
             if answer.tool is not None:
-                await self._call(connection, talk, answer)
+                await self._call(talk, answer)
             await asyncio.sleep(0)
         except asyncio.CancelledError:
             status = "cancelled"
-        for item, about in open_items:
-            await self._end_speech(connection, item, about, status)
+        for item, about in opened:
+            await self._end_speech(talk, item, about, status)
         done = {**response, "status": status, "status_details": {"type": status}}
-        await self.tell(connection, "response.done", response=done)
+        await self.tell(talk, "response.done", response=done)
 
-    async def _speak(
-        self, connection: Connection, talk: Conversation, text: str, opened: list[Any]
-    ) -> None:
-        item: Event = {"id": self._id("item"), "object": "realtime.item", "type": "message"}
-        item |= {"role": "assistant", "status": "in_progress", "content": []}
+    async def _speak(self, talk: Conversation, text: str, opened: list[Any]) -> None:
+        item: Event = {"id": self.next_id("srv_item"), "object": "realtime.item"}
+        item |= {"type": "message", "role": "assistant", "status": "in_progress", "content": []}
         about = {"response_id": talk.response, "item_id": item["id"]}
         about |= {"output_index": 0, "content_index": 0}
         opened.append((item, about))
-        await self._output_added(connection, talk, item)
+        await self._output_added(talk, item)
         part = {"type": "audio", "transcript": ""}
-        await self.tell(connection, "response.content_part.added", **about, part=part)
-        half = len(text) // 2
-        await self._words(connection, item, about, text[:half])
-        await self.held()
-        await self._words(connection, item, about, text[half:])
+        await self.tell(talk, "response.content_part.added", **about, part=part)
+
+        async def say(words: str) -> None:
+            said = "".join(part["transcript"] for part in item["content"]) + words
+            item["content"] = [{"type": "output_audio", "transcript": said}]
+            await self.tell(talk, self.name_of("transcript.delta"), **about, delta=words)
+            await self.tell(talk, self.name_of("delta"), **about, delta=encoded())
+
+        await self.in_halves(text, say)
         opened.remove((item, about))
-        await self._end_speech(connection, item, about, "completed")
+        await self._end_speech(talk, item, about, "completed")
 
-    async def _words(self, connection: Connection, item: Event, about: Event, text: str) -> None:
-        said = "".join(part["transcript"] for part in item["content"]) + text
-        item["content"] = [{"type": "output_audio", "transcript": said}]
-        await self.tell(connection, self.name_of("transcript.delta"), **about, delta=text)
-        sound = base64.b64encode(silence(self.sample_rate)).decode()
-        await self.tell(connection, self.name_of("delta"), **about, delta=sound)
-
-    async def _end_speech(
-        self, connection: Connection, item: Event, about: Event, status: str
-    ) -> None:
+    async def _end_speech(self, talk: Conversation, item: Event, about: Event, status: str) -> None:
         text = "".join(part["transcript"] for part in item["content"])
-        await self.tell(connection, self.name_of("done"), **about)
-        await self.tell(connection, self.name_of("transcript.done"), **about, transcript=text)
+        await self.tell(talk, self.name_of("done"), **about)
+        await self.tell(talk, self.name_of("transcript.done"), **about, transcript=text)
         part = {"type": "audio", "transcript": text}
-        await self.tell(connection, "response.content_part.done", **about, part=part)
+        await self.tell(talk, "response.content_part.done", **about, part=part)
         item["status"] = "completed" if status == "completed" else "incomplete"
-        await self._output_done(connection, item, about["response_id"])
+        await self._output_done(talk, item, about["response_id"])
 
-    async def _call(self, connection: Connection, talk: Conversation, answer: Answer) -> None:
-        item: Event = {"id": self._id("item"), "object": "realtime.item", "type": "function_call"}
-        item |= {"name": answer.tool, "call_id": self._id("call"), "status": "in_progress"}
-        item["arguments"] = ""
-        await self._output_added(connection, talk, item)
+    async def _call(self, talk: Conversation, answer: Answer) -> None:
+        item: Event = {"id": self.next_id("srv_item"), "object": "realtime.item"}
+        item |= {"type": "function_call", "name": answer.tool, "call_id": self.next_id("srv_call")}
+        item |= {"status": "in_progress", "arguments": ""}
+        await self._output_added(talk, item)
         item |= {"arguments": answer.arguments, "status": "completed"}
         about = {"response_id": talk.response, "item_id": item["id"], "call_id": item["call_id"]}
         kind = "response.function_call_arguments.done"
-        await self.tell(connection, kind, **about, arguments=answer.arguments)
-        await self._output_done(connection, item, talk.response)
+        await self.tell(talk, kind, **about, arguments=answer.arguments)
+        await self._output_done(talk, item, talk.response)
 
-    async def _output_added(self, connection: Connection, talk: Conversation, item: Event) -> None:
+    async def _output_added(self, talk: Conversation, item: Event) -> None:
         about = {"response_id": talk.response, "output_index": 0, "item": item}
-        await self.tell(connection, "response.output_item.added", **about)
-        before = talk.place(item, None)
+        await self.tell(talk, "response.output_item.added", **about)
+        before = talk.place(item)
         kind = "conversation.item.created" if self.beta else "conversation.item.added"
-        await self.tell(connection, kind, previous_item_id=before, item=item)
+        await self.tell(talk, kind, previous_item_id=before, item=item)
 
-    async def _output_done(self, connection: Connection, item: Event, response: str) -> None:
+    async def _output_done(self, talk: Conversation, item: Event, response: str) -> None:
         if not self.beta:
-            await self.tell(connection, "conversation.item.done", item=item)
+            await self.tell(talk, "conversation.item.done", item=item)
         about = {"response_id": response, "output_index": 0, "item": item}
-        await self.tell(connection, "response.output_item.done", **about)
+        await self.tell(talk, "response.output_item.done", **about)
 
     def name_of(self, what: str) -> str:
         """What an event about sound or its transcript is called."""

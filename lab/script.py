@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass
 
-__all__ = ["SILENCE", "Answer", "answer_for", "answer_for_output", "greeting_for", "silence"]
+__all__ = ["SILENCE", "Answer", "answer_for", "answer_for_output", "encoded", "greeting_for"]
 
 SILENCE = bytes(2 * 2400)
 """A tenth of a second of sound, 16 bits a sample, 24,000 samples a second."""
 
 
-def silence(sample_rate: int) -> bytes:
-    """A tenth of a second of sound, 16 bits a sample."""
-    return bytes(2 * (sample_rate // 10))
+def encoded(sound: bytes = SILENCE) -> str:
+    """Sound as JSON has it."""
+    return base64.b64encode(sound).decode()
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,17 @@ __all__ = ["Speaker"]
 
 
 class Speaker(io.AudioOutput):
-    """Plays what it is given, each second of sound in a second of the loop's time."""
+    """Plays what it is given, each second of sound in a second of the loop's time.
 
-    def __init__(self) -> None:
+    Args:
+        begins: The time of the clock at which it says that it begins; by default what it is.
+    """
+
+    def __init__(self, begins: float | None = None) -> None:
         super().__init__(
             label="speaker", capabilities=io.AudioOutputCapabilities(pause=False), sample_rate=24000
         )
+        self._begins = begins
         self._begun: float | None = None
         self._length = 0.0
         self._end: asyncio.TimerHandle | None = None
@@ -30,7 +35,8 @@ class Speaker(io.AudioOutput):
         await super().capture_frame(frame)
         if self._begun is None:
             self._begun = asyncio.get_running_loop().time()
-            self.on_playback_started(created_at=time.time())
+            now = time.time() if self._begins is None else self._begins
+            self.on_playback_started(created_at=now)
         self._length += frame.duration
 
     def flush(self) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from livekit.agents import function_tool, llm
 
 from .far_end import Setting
-from .world import World
+from .world import World, done
 
 __all__ = ["STEPS", "Step"]
+
+
+Run = Callable[[World], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -20,34 +23,28 @@ class Step:
     """One step.
 
     Attributes:
-        name: What the table calls it.
         run: What happens.
-        ready_after: As in `Setting`.
-        traits: As in `Setting`.
+        usual: How the far end behaves in it, but for the delay.
     """
 
-    name: str
-    run: Callable[[World], Awaitable[None]]
-    ready_after: float = 0.0
-    traits: frozenset[str] = field(default_factory=frozenset)
+    run: Run
+    usual: Setting
 
     def setting(self, delay: float) -> Setting:
         """How the far end behaves in it."""
-        return Setting(delay, self.ready_after, self.traits)
+        return replace(self.usual, delay=delay)
 
 
 STEPS: dict[str, Step] = {}
 """All of them, by name, in the order of the table."""
 
-_Run = Callable[[World], Awaitable[None]]
 
-
-def step(*, ready_after: float = 0.0, traits: tuple[str, ...] = ()) -> Callable[[_Run], _Run]:
+def step(*, ready_after: float = 0.0, traits: tuple[str, ...] = ()) -> Callable[[Run], Run]:
     """Makes a step of a function, and names it after that."""
 
-    def made(run: _Run) -> _Run:
-        name = run.__name__.strip("_").replace("_", " ")
-        STEPS[name] = Step(name, run, ready_after, frozenset(traits))
+    def made(run: Run) -> Run:
+        setting = Setting(ready_after=ready_after, traits=frozenset(traits))
+        STEPS[run.__name__.replace("_", " ")] = Step(run, setting)
         return run
 
     return made
@@ -80,15 +77,19 @@ def update_from_tool(world: World, name: str, change: Callable[[llm.ChatContext]
     return tool
 
 
-def hand_over(world: World, to: Callable[[], Any], said: str = "They will help.") -> Any:
-    """A tool that hands over to another agent."""
+async def handed_over(world: World, **options: Callable[[], Any]) -> None:
+    """A tool hands over to another agent, which greets; its options are made when it is."""
 
     @function_tool(name="hand_over", description="Hands over to somebody else.")
     async def tool() -> Any:
         world.recorder.note("acts", "hand_over()")
-        return to(), said
+        given = {name: make() for name, make in options.items()}
+        chat_ctx = world.current.chat_ctx.copy(exclude_instructions=True)
+        bob = world.agent("Bob", on_entering=world.greet, chat_ctx=chat_ctx, **given)
+        return bob, "They will help."
 
-    return tool
+    await world.start(world.agent("Ann", tools=[tool]))
+    await world.typed("Please call hand_over.", "Hello, Bob.")
 
 
 def adds(*texts: str, role: Any = "user") -> Callable[[llm.ChatContext], None]:
@@ -117,14 +118,10 @@ def a_conversation() -> llm.ChatContext:
     chat_ctx = llm.ChatContext.empty()
     chat_ctx.add_message(role="system", content="The shop closes at six.")
     chat_ctx.add_message(role="user", content="When do you close?")
-    chat_ctx.items.append(
-        llm.FunctionCall(id="item_call", call_id="call_0", name="look_up", arguments="{}")
-    )
-    chat_ctx.items.append(
-        llm.FunctionCallOutput(
-            id="item_output", call_id="call_0", name="look_up", output="six", is_error=False
-        )
-    )
+    about: dict[str, Any] = {"call_id": "call_0", "name": "look_up"}
+    call = llm.FunctionCall(id="item_call", arguments="{}", **about)
+    output = llm.FunctionCallOutput(id="item_output", output="six", is_error=False, **about)
+    chat_ctx.items += [call, output]
     chat_ctx.add_message(role="assistant", content="We close at six.")
     chat_ctx.add_message(role="user", content="Thank you.")
     return chat_ctx
@@ -149,14 +146,14 @@ async def initial_context(world: World) -> None:
 @step()
 async def greeting(world: World) -> None:
     """The first agent greets on entering."""
-    await world.start(world.agent("Ann", on_entering=world.greeting(), tools=[look_up(world)]))
+    await world.start(world.agent("Ann", on_entering=world.greet, tools=[look_up(world)]))
     await world.typed("Good morning.")
 
 
 @step()
 async def greeting_with_context(world: World) -> None:
     """The first agent greets on entering, and has a conversation already."""
-    agent = world.agent("Ann", on_entering=world.greeting(), chat_ctx=a_conversation())
+    agent = world.agent("Ann", on_entering=world.greet, chat_ctx=a_conversation())
     await world.start(agent)
 
 
@@ -165,7 +162,7 @@ async def greeting_after_handoff(world: World) -> None:
     """The next agent greets; it may use the session of the one before."""
     await world.start(world.agent("Ann"))
     await world.typed("Good morning.")
-    world.session.update_agent(world.agent("Bob", on_entering=world.greeting()))
+    world.session.update_agent(world.agent("Bob", on_entering=world.greet))
     await world.settle("handed over")
     await world.typed("Good evening.")
 
@@ -176,14 +173,8 @@ async def greeting_after_handoff_to_a_new_session(world: World) -> None:
     await world.start(world.agent("Ann"))
     await world.typed("Good morning.")
     chat_ctx = world.current.chat_ctx.copy(exclude_instructions=True)
-    bob = world.agent(
-        "Bob",
-        on_entering=world.greeting(),
-        llm=world.model(),
-        chat_ctx=chat_ctx,
-        tools=[look_up(world)],
-    )
-    world.session.update_agent(bob)
+    options = {"llm": world.model(), "chat_ctx": chat_ctx, "tools": [look_up(world)]}
+    world.session.update_agent(world.agent("Bob", on_entering=world.greet, **options))
     await world.settle("handed over")
     await world.typed("Good evening.")
 
@@ -192,8 +183,7 @@ async def greeting_after_handoff_to_a_new_session(world: World) -> None:
 async def typed_turns(world: World) -> None:
     """The user types twice."""
     await world.start(world.agent("Ann"))
-    await world.typed("First.")
-    await world.typed("Second.")
+    await world.typed("First.", "Second.")
 
 
 @step()
@@ -207,8 +197,7 @@ async def reply_with_instructions(world: World) -> None:
 async def spoken_turns(world: World) -> None:
     """The user speaks twice."""
     await world.start(world.agent("Ann"))
-    await world.spoken("One.")
-    await world.spoken("Two.")
+    await world.spoken("One.", "Two.")
 
 
 @step()
@@ -223,8 +212,7 @@ async def spoken_without_transcript(world: World) -> None:
 async def tool_after_typed_turn(world: World) -> None:
     """The model calls a tool, having said that it will."""
     await world.start(world.agent("Ann", tools=[look_up(world)]))
-    await world.typed("Please call look_up with rain.")
-    await world.typed("Thanks.")
+    await world.typed("Please call look_up with rain.", "Thanks.")
 
 
 @step()
@@ -265,8 +253,7 @@ async def context_added(world: World) -> None:
 async def context_removed(world: World) -> None:
     """The application takes messages out between turns."""
     await world.start(world.agent("Ann"))
-    await world.typed("First.")
-    await world.typed("Second.")
+    await world.typed("First.", "Second.")
     await world.update(trims(2), "trim two")
     await world.typed("Third.")
     await world.update(lambda chat_ctx: chat_ctx.items.clear(), "take out all")
@@ -277,8 +264,7 @@ async def context_removed(world: World) -> None:
 async def context_replaced(world: World) -> None:
     """The application removes and adds in one update, in the middle, too."""
     await world.start(world.agent("Ann"))
-    await world.typed("First.")
-    await world.typed("Second.")
+    await world.typed("First.", "Second.")
 
     def change(chat_ctx: llm.ChatContext) -> None:
         trims(1)(chat_ctx)
@@ -292,19 +278,17 @@ async def context_replaced(world: World) -> None:
 @step()
 async def context_added_in_a_tool(world: World) -> None:
     """A tool adds a message while the reply that called it has text."""
-    tool = update_from_tool(world, "note_it", adds("A note.", role="user"))
+    tool = update_from_tool(world, "note_it", adds("A note."))
     await world.start(world.agent("Ann", tools=[tool]))
-    await world.typed("Please call note_it.")
-    await world.typed("Thanks.")
+    await world.typed("Please call note_it.", "Thanks.")
 
 
 @step()
 async def context_added_in_a_spoken_tool(world: World) -> None:
     """As before, but the user has spoken."""
-    tool = update_from_tool(world, "note_it", adds("A note.", role="user"))
+    tool = update_from_tool(world, "note_it", adds("A note."))
     await world.start(world.agent("Ann", tools=[tool]))
-    await world.spoken("Please call note_it.")
-    await world.spoken("Thanks.")
+    await world.spoken("Please call note_it.", "Thanks.")
 
 
 @step()
@@ -312,9 +296,7 @@ async def context_removed_in_a_tool(world: World) -> None:
     """A tool takes a message out while the reply that called it has text."""
     tool = update_from_tool(world, "forget_it", trims(1))
     await world.start(world.agent("Ann", tools=[tool]))
-    await world.typed("Remember me.")
-    await world.typed("Please call forget_it.")
-    await world.typed("Thanks.")
+    await world.typed("Remember me.", "Please call forget_it.", "Thanks.")
 
 
 @step()
@@ -322,9 +304,7 @@ async def instructions_changed(world: World) -> None:
     """The application changes the instructions between turns."""
     await world.start(world.agent("Ann"))
     await world.typed("First.")
-    change = world.current.update_instructions("You are Ann, and in a hurry.")
-    await world.attempt("update the instructions", change)
-    await world.settle("instructions updated")
+    await world.hurry()
     await world.typed("Second.")
 
 
@@ -343,12 +323,8 @@ async def say(world: World) -> None:
     """The agent says a given text, where the model can or there is a voice; there is none."""
     await world.start(world.agent("Ann"))
     world.recorder.note("acts", "say")
-    try:
-        handle = world.session.say("The line is recorded.")
-    except Exception as e:
-        world.recorder.note("exceptions", {"in": "say", "is": f"{type(e).__name__}: {e}"})
-    else:
-        await world.attempt("say", _wait(handle))
+    if (handle := world.asked("say", world.session.say, "The line is recorded.")) is not None:
+        await world.attempt("say", done(handle))
     await world.settle("said")
     await world.typed("Good.")
 
@@ -359,7 +335,7 @@ async def say_with_sound(world: World) -> None:
     await world.start(world.agent("Ann"))
     for text in ("The line is recorded.", "Please hold."):
         world.recorder.note("acts", f"say: {text}")
-        await world.attempt(text, _wait(world.session.say(text, audio=_sound())))
+        await world.attempt(text, done(world.session.say(text, audio=_sound())))
         await world.settle(f"said: {text}")
         await world.typed("Good.")
 
@@ -367,28 +343,13 @@ async def say_with_sound(world: World) -> None:
 @step()
 async def handoff_by_a_tool(world: World) -> None:
     """A tool hands over; the next agent greets."""
-
-    def to() -> Any:
-        chat_ctx = world.current.chat_ctx.copy(exclude_instructions=True)
-        return world.agent("Bob", on_entering=world.greeting(), chat_ctx=chat_ctx)
-
-    await world.start(world.agent("Ann", tools=[hand_over(world, to)]))
-    await world.typed("Please call hand_over.")
-    await world.typed("Hello, Bob.")
+    await handed_over(world)
 
 
 @step()
 async def handoff_by_a_tool_to_a_new_session(world: World) -> None:
     """A tool hands over to an agent with a model of its own, which greets."""
-
-    def to() -> Any:
-        chat_ctx = world.current.chat_ctx.copy(exclude_instructions=True)
-        on_entering = world.greeting()
-        return world.agent("Bob", on_entering=on_entering, chat_ctx=chat_ctx, llm=world.model())
-
-    await world.start(world.agent("Ann", tools=[hand_over(world, to)]))
-    await world.typed("Please call hand_over.")
-    await world.typed("Hello, Bob.")
+    await handed_over(world, llm=world.model)
 
 
 @step()
@@ -410,9 +371,7 @@ async def interruption(world: World) -> None:
     """The application interrupts a reply that plays."""
     await world.start(world.agent("Ann"))
     await world.typed("First.")
-    world.far_end.hold_reply()
-    world.session.generate_reply(user_input="Tell me more.")
-    await world.settle("it speaks", 0.35)
+    await world.begun("Tell me more.")
     await world.attempt("interrupt", world.session.interrupt())
     await world.settle("interrupted")
     world.far_end.finish_reply()
@@ -472,9 +431,7 @@ async def dropped_connection(world: World) -> None:
 async def dropped_in_a_reply(world: World) -> None:
     """The connection dies while a reply plays."""
     await world.start(world.agent("Ann"))
-    world.far_end.hold_reply()
-    world.session.generate_reply(user_input="Tell me more.")
-    await world.settle("it speaks", 0.35)
+    await world.begun("Tell me more.")
     await world.far_end.drop()
     world.far_end.finish_reply()
     await world.settle("dropped", 10)
@@ -498,8 +455,7 @@ async def long_session(world: World) -> None:
     await world.typed("First.")
     await world.update(adds("Be brief.", role="system"), "add a system message")
     await world.settle("later", 1800)
-    await world.typed("Please call look_up with rain.")
-    await world.typed("Thanks.")
+    await world.typed("Please call look_up with rain.", "Thanks.")
 
 
 @step(traits=("reuses_ids",))
@@ -508,19 +464,15 @@ async def id_used_again(world: World) -> None:
     await world.start(world.agent("Ann"))
     await world.typed("First.")
     await world.update(trims(2), "trim two")
-    change = world.current.update_instructions("You are Ann, and in a hurry.")
-    await world.attempt("update the instructions", change)
-    await world.settle("instructions updated")
-    await world.typed("Second.")
-    await world.typed("Third.")
+    await world.hurry()
+    await world.typed("Second.", "Third.")
 
 
 @step(traits=("never_deletes",))
 async def deletions_ignored(world: World) -> None:
     """The provider never deletes."""
     await world.start(world.agent("Ann"))
-    await world.typed("First.")
-    await world.typed("Second.")
+    await world.typed("First.", "Second.")
     await world.update(trims(2), "trim two")
     await world.settle("trimmed", 15)
     await world.typed("Third.")
@@ -529,7 +481,7 @@ async def deletions_ignored(world: World) -> None:
 @step(ready_after=17.0, traits=("ready_late",))
 async def ready_late(world: World) -> None:
     """The session is ready only after 17 s; the agent greets at once."""
-    await world.start(world.agent("Ann", on_entering=world.greeting()))
+    await world.start(world.agent("Ann", on_entering=world.greet))
     await world.settle("ready", 30)
     await world.typed("First.")
 
@@ -547,9 +499,7 @@ async def ready_late_with_a_turn(world: World) -> None:
 async def close_in_a_reply(world: World) -> None:
     """The session ends while a reply plays."""
     await world.start(world.agent("Ann"))
-    world.far_end.hold_reply()
-    world.session.generate_reply(user_input="Tell me more.")
-    await world.settle("it speaks", 0.35)
+    await world.begun("Tell me more.")
     await world.close()
 
 
@@ -559,10 +509,6 @@ async def close_with_a_turn_waiting(world: World) -> None:
     await world.start(world.agent("Ann"))
     world.session.generate_reply(user_input="Are you there?")
     await world.close()
-
-
-async def _wait(handle: Any) -> None:
-    await handle
 
 
 async def _sound() -> Any:

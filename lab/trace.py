@@ -83,20 +83,6 @@ class Trace:
     order: list[str] = field(default_factory=list)
     why: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """Everything, as JSON has it."""
-        return {
-            "outcome": self.outcome,
-            "why": self.why,
-            "channels": self.channels,
-            "order": self.order,
-        }
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Trace:
-        """Reads what `as_json` wrote."""
-        return cls(data["outcome"], data["channels"], data["order"], data["why"])
-
 
 class Recorder:
     """Takes down facts in the order of their happening.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, get_args
 
-from .facts import fact_of, record_of
+from .facts import fact_of
 from .trace import Recorder
 
 __all__ = ["logging_to", "watch_model", "watch_session"]
@@ -134,20 +134,15 @@ def _error(recorder: Recorder, event: Any) -> None:
     )
 
 
-class _Handler(logging.Handler):
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__(logging.WARNING)
-        self._recorder = recorder
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Takes down a record."""
-        self._recorder.note("log", record_of(record))
-
-
 @contextmanager
-def logging_to(recorder: Recorder) -> Iterator[None]:
+def logging_to(note: Callable[[logging.LogRecord], None]) -> Iterator[None]:
     """Takes down what is logged in its block, from WARNING up."""
-    handler = _Handler(recorder)
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            note(record)
+
+    handler = Handler(logging.WARNING)
     root = logging.getLogger()
     root.addHandler(handler)
     try:

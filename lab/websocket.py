@@ -21,7 +21,10 @@ class Connection:
     Attributes:
         number: From 1, in the order of connecting.
         request: The request that opened it.
+        talk: What the far end knows of the conversation on it; whatever the far end puts there.
     """
+
+    talk: Any = None
 
     def __init__(self, number: int, request: web.Request, socket: web.WebSocketResponse) -> None:
         self.number = number
@@ -40,6 +43,10 @@ class Connection:
                 await self.socket.send_str(json.dumps(event))
         except ConnectionError:
             pass
+
+    async def tell(self, kind: str, **more: Any) -> None:
+        """Sends an event of that type."""
+        await self.send({"type": kind, **more})
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Ends the connection in the orderly way."""
@@ -93,7 +100,6 @@ class WebSocketFarEnd(FarEnd):
                 return connection
         raise ConnectionError("No client is connected.")
 
-    @abstractmethod
     async def connected(self, connection: Connection) -> None:
         """A client has connected: greet it, if the protocol has the server speak first."""
 

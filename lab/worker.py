@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
-import importlib.metadata
-import json
 import signal
 import sys
 import traceback
-import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .clock import LabLoop, install
 from .far_end import FarEnd, Setting, Unsupported
+from .inside import arguments, enter, report
 from .trace import Recorder, Trace
 
 if TYPE_CHECKING:
     from .world import World
 
-__all__ = ["WrongEnvironment", "check_environment", "main", "run_step"]
+__all__ = ["main", "run_step"]
 
 VIRTUAL_LIMIT = 4000.0
 """Virtual seconds after which a step is stuck."""
@@ -32,34 +28,15 @@ REAL_LIMIT = 120
 """Real seconds after which a step is stuck: it computes for ever, or waits for nothing."""
 
 
-class WrongEnvironment(Exception):
-    """livekit.agents is not the one that was meant."""
-
-
 class Stuck(BaseException):
     """A step does not end; no handler of anybody's is to swallow it."""
-
-
-def check_environment(folder: Path, version: str) -> None:
-    """Makes sure that livekit.agents comes from `folder` and is `version`.
-
-    Raises:
-        WrongEnvironment: It is not so.
-    """
-    import livekit.agents
-
-    found = Path(str(livekit.agents.__file__)).resolve()
-    if folder.resolve() not in found.parents:
-        raise WrongEnvironment(f"livekit.agents was loaded from {found}, not from {folder}.")
-    said = importlib.metadata.version("livekit-agents")
-    if said != version:
-        raise WrongEnvironment(f"{folder} holds livekit-agents {said}, and {version} was meant.")
 
 
 def run_step(
     provider: type[FarEnd], setting: Setting, run: Callable[[World], Awaitable[None]]
 ) -> Trace:
     """Runs one step in a loop of its own, with a fresh far end and session."""
+    from .facts import record_of
     from .watch import logging_to
     from .world import World
 
@@ -90,7 +67,7 @@ def run_step(
     gc.collect()
     gc.disable()  # so that the collector tells in the end, and not in whichever step it runs
     try:
-        with logging_to(recorder):
+        with logging_to(lambda record: recorder.note("log", record_of(record))):
             loop.run_until_complete(whole())
     except Unsupported as e:
         outcome, why = "unsupported", str(e)
@@ -123,38 +100,31 @@ def _end(loop: LabLoop) -> None:
         loop.close()
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(options: list[str] | None = None) -> int:
     """The command line; returns its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m lab.worker", description=__doc__)
+    parser = arguments("lab.worker", __doc__)
     parser.add_argument("--provider", action="append", help="one provider; all by default")
     parser.add_argument("--step", action="append", help="one step; all by default")
     parser.add_argument("--delay", type=float, default=0.0, help="seconds before acknowledgements")
-    parser.add_argument("--folder", type=Path, help="where livekit.agents must come from")
-    parser.add_argument("--version", help="which version of it that must be")
-    parser.add_argument("--output", type=Path, help="a file for the traces; else stdout")
     parser.add_argument("--text", action="store_true", help="for people, not for programs")
-    given = parser.parse_args(arguments)
+    given = parser.parse_args(options)
     install()
-    warnings.simplefilter("ignore")
-    if given.folder is not None:
-        check_environment(given.folder, given.version)
+    enter(given)
     from . import providers
     from .steps import STEPS
 
-    report: dict[str, Any] = {}
+    seen: dict[str, Any] = {}
     for name in given.provider or providers.names():
         provider = providers.load(name)
-        report[name] = {}
+        seen[name] = {}
         for step in given.step or STEPS:
             trace = run_step(provider, STEPS[step].setting(given.delay), STEPS[step].run)
-            report[name][step] = trace.as_json()
+            seen[name][step] = vars(trace)
             print(f"{name}: {step}: {trace.outcome}", file=sys.stderr, flush=True)
             if given.text:
                 _print(trace)
-    if given.output is not None:
-        given.output.write_text(json.dumps(report), encoding="utf-8")
-    elif not given.text:
-        json.dump(report, sys.stdout)
+    if given.output is not None or not given.text:
+        report(given, seen)
     return 0
 
 

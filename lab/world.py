@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from livekit import agents
@@ -16,7 +16,7 @@ from .speaker import Speaker
 from .trace import Recorder
 from .watch import watch_model, watch_session
 
-__all__ = ["LabAgent", "World"]
+__all__ = ["LabAgent", "World", "done"]
 
 SETTLE = 3.0
 """Virtual seconds in which everything that follows from one step has happened."""
@@ -93,13 +93,9 @@ class World:
         self.agents.append(agent)
         return agent
 
-    def greeting(self) -> Callable[[], Awaitable[Any]]:
+    async def greet(self) -> None:
         """What an agent does on entering that greets the caller."""
-
-        async def greet() -> None:
-            self.session.generate_reply(instructions="Greet the caller.")
-
-        return greet
+        self.session.generate_reply(instructions="Greet the caller.")
 
     # -- acts
 
@@ -113,27 +109,46 @@ class World:
         await self.attempt("start", self.session.start(agent))
         await self.settle("started")
 
-    async def typed(self, text: str) -> None:
-        """The user types something and waits for the reply."""
-        await self.reply(f"type: {text}", user_input=text)
+    async def typed(self, *texts: str) -> None:
+        """The user types something and waits for the reply, once or several times."""
+        for text in texts:
+            await self.reply(f"type: {text}", user_input=text)
 
     async def reply(self, what: str, **options: Any) -> None:
         """Asks for a reply and waits for its end."""
         self.recorder.note("acts", what)
-        try:
-            handle = self.session.generate_reply(**options)
-        except Exception as e:
-            self.recorder.note("exceptions", {"in": what, "is": fact_of(e)})
-        else:
-            await self.attempt(what, _done(handle))
+        handle = self.asked(what, self.session.generate_reply, **options)
+        if handle is not None:
+            await self.attempt(what, done(handle))
             self.recorder.note("acts", {"replied": what, "interrupted": handle.interrupted})
         await self.settle(f"after: {what}")
 
-    async def spoken(self, text: str | None) -> None:
-        """The user says something and waits for the reply."""
-        self.recorder.note("acts", f"say: {text}")
-        await self.far_end.user_says(text)
-        await self.settle(f"after: {text}")
+    def asked(self, what: str, ask: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        """The handle of a speech that is asked for; None if that fails, which is taken down."""
+        try:
+            return ask(*given, **options)
+        except Exception as e:
+            self.recorder.note("exceptions", {"in": what, "is": fact_of(e)})
+            return None
+
+    async def begun(self, text: str) -> None:
+        """The user types something, and the reply begins to play; it goes on until it is ended."""
+        self.far_end.hold_reply()
+        self.session.generate_reply(user_input=text)
+        await self.settle("it speaks", 0.35)
+
+    async def spoken(self, *texts: str | None) -> None:
+        """The user says something and waits for the reply, once or several times."""
+        for text in texts:
+            self.recorder.note("acts", f"say: {text}")
+            await self.far_end.user_says(text)
+            await self.settle(f"after: {text}")
+
+    async def hurry(self) -> None:
+        """Changes the agent's instructions."""
+        change = self.current.update_instructions("You are Ann, and in a hurry.")
+        await self.attempt("update the instructions", change)
+        await self.settle("instructions updated")
 
     async def update(self, change: Callable[[llm.ChatContext], object], what: str) -> None:
         """Replaces the agent's context by a changed copy."""
@@ -159,7 +174,8 @@ class World:
     def look(self, label: str) -> None:
         """Takes down the agents' contexts, the history, the speeches and the provider's mirror."""
         for agent in self.agents:
-            self.recorder.note("context", {label: agent.name, "has": items_of(_items(agent))})
+            items = items_of(agent._chat_ctx.items)
+            self.recorder.note("context", {label: agent.name, "has": items})
         for speech in self._speeches:
             self.recorder.note("speeches", {label: speech.id, **outcome_of(speech)})
         self.recorder.note("history", {label: items_of(self.session.history.items)})
@@ -207,10 +223,6 @@ class World:
         return session
 
 
-def _items(agent: Any) -> Sequence[Any]:
-    items: Sequence[Any] = agent._chat_ctx.items
-    return items
-
-
-async def _done(handle: Any) -> None:
+async def done(handle: Any) -> None:
+    """Waits for the end of a speech."""
     await handle

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from . import providers
 from .__main__ import compare
 from .environments import NEWEST, TARGET, CannotRun, Laboratory, Side, prepare, scratch_folder
+from .options import Python, Scratch, exits
 
 __all__ = ["app"]
 
@@ -49,29 +47,20 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @app.command(epilog="Exit codes: 0 each was seen, 1 one was not, 3 it cannot run.")
-def main(
-    scratch: Annotated[
-        Path | None, typer.Option(help="A folder to keep the environment in, for the next time.")
-    ] = None,
-    python: Annotated[str | None, typer.Option(help="The interpreter to start from.")] = None,
-) -> None:
+def main(scratch: Scratch = None, python: Python = None) -> None:
     """Makes the scope lock worse in three ways, and runs a step that must differ for each."""
     missed = 0
-    try:
-        with scratch_folder(scratch) as folder:
-            loaded = map(providers.load, providers.names())  # as the lab itself, to share
-            needs = [need for provider in loaded for need in provider.needs(NEWEST)]
-            lab = prepare(NEWEST, ["lock"], needs, folder, python=python)
-            for name, (change, named, step) in WORSE.items():
-                worse = worsened(lab.sides["lock"], name, change)
-                sides = {"stock": lab.sides["stock"], name: worse}
-                verdicts = compare(Laboratory(lab.python, sides), [named], [step], 0, 2)
-                verdict = verdicts[name, named, step]
-                missed += verdict.kind not in ("differs", "inside")
-                print(f"{name}, {named}, {step}: {verdict.kind}, {len(verdict.lines)} lines")
-    except CannotRun as e:
-        print(e, file=sys.stderr)
-        raise typer.Exit(3) from None
+    with exits(CannotRun), scratch_folder(scratch) as folder:
+        loaded = map(providers.load, providers.names())  # as the lab itself, to share
+        needs = [need for provider in loaded for need in provider.needs(NEWEST)]
+        lab = prepare(NEWEST, ["lock"], needs, folder, python=python)
+        for name, (change, named, step) in WORSE.items():
+            worse = worsened(lab.sides["lock"], name, change)
+            sides = {"stock": lab.sides["stock"], name: worse}
+            verdicts = compare(Laboratory(lab.python, sides), [named], [step], 0, 2)
+            verdict = verdicts[name, named, step]
+            missed += verdict.kind not in ("differs", "inside")
+            print(f"{name}, {named}, {step}: {verdict.kind}, {len(verdict.lines)} lines")
     raise typer.Exit(1 if missed else 0)
 
 

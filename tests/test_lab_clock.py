@@ -84,17 +84,6 @@ def test_the_clock_stands_still_while_a_thread_is_at_work() -> None:
     assert run(work()) == ["thread", "timer"]
 
 
-def test_a_step_of_the_loop_more_is_counted() -> None:
-    async def rounds(steps: int) -> int:
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, LabLoop)
-        return loop.rounds
-
-    assert run(rounds(4)) == run(rounds(3)) + 1
-
-
 def test_a_step_of_a_task_is_counted_and_reading_from_a_socket_is_one() -> None:
     async def steps(more: int) -> int:
         loop = asyncio.get_running_loop()

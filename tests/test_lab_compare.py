@@ -18,6 +18,7 @@ from lab.trace import Trace
 
 KEY = ("full", "google", "greeting")
 SAME, DIFFERS, INSIDE = Verdict("same"), Verdict("differs", ("x: - a",)), Verdict("inside")
+UNJUDGED, UNSUPPORTED = Verdict("unjudged"), Verdict("unsupported")
 
 
 def trace(outcome: str = "done", order: str = "", **channels: str) -> Trace:
@@ -73,24 +74,25 @@ def test_what_is_unsupported_on_both_is_unsupported() -> None:
 # -- expected differences, strict in both directions
 
 
-@pytest.mark.parametrize("verdict", [DIFFERS, INSIDE])
-def test_a_difference_that_is_not_listed_is_a_surprise(verdict: Verdict) -> None:
-    (sentence,) = surprises({KEY: verdict}, {}, whole=False)
-    assert "not expected" in sentence
-
-
-@pytest.mark.parametrize("verdict", [SAME, INSIDE, Verdict("unjudged"), Verdict("unsupported")])
-def test_what_is_listed_and_does_not_differ_is_a_surprise(verdict: Verdict) -> None:
-    assert len(surprises({KEY: verdict}, {KEY: Expectation("differs", "why")}, whole=False)) == 1
-
-
-def test_what_is_listed_as_inside_may_not_differ_outside() -> None:
-    assert len(surprises({KEY: DIFFERS}, {KEY: Expectation("inside", "why")}, whole=False)) == 1
-
-
-def test_what_is_listed_and_differs_is_none() -> None:
-    assert surprises({KEY: DIFFERS}, {KEY: Expectation("differs", "why")}, whole=True) == []
-    assert surprises({KEY: INSIDE}, {KEY: Expectation("inside", "why")}, whole=True) == []
+@pytest.mark.parametrize(
+    ("verdict", "listed", "count"),
+    [
+        *((verdict, None, 1) for verdict in (DIFFERS, INSIDE)),
+        *((verdict, "differs", 1) for verdict in (SAME, INSIDE, UNJUDGED, UNSUPPORTED)),
+        (DIFFERS, "inside", 1),
+        (DIFFERS, "differs", 0),
+        (INSIDE, "inside", 0),
+        (SAME, None, 0),
+    ],
+)
+def test_what_is_not_as_it_is_listed_is_a_surprise(
+    verdict: Verdict, listed: str | None, count: int
+) -> None:
+    expected = {KEY: Expectation(listed, "why")} if listed else {}
+    for whole in (True, False):
+        found = surprises({KEY: verdict}, expected, whole=whole)
+        assert len(found) == count
+        assert all(("not expected" in sentence) == (listed is None) for sentence in found)
 
 
 def test_what_is_listed_and_missing_is_one_where_all_was_run() -> None:

@@ -38,13 +38,6 @@ def test_the_newest_release_and_the_shortest_delay_come_first() -> None:
     assert "| provider | `lock`, 0 ms | `lock`, 30 ms |" in page
 
 
-def test_a_report_is_read_back(tmp_path: Path) -> None:
-    verdict = {"scope": "lock", "provider": "google", "step": "start", "is": "same", "seen": 0}
-    file = tmp_path / "report.json"
-    file.write_text(json.dumps({"release": "1.8.9", "delay": 0, "verdicts": [verdict]}))
-    assert read(file).verdicts["lock", "google", "start"]["is"] == "same"
-
-
 def test_a_scope_has_columns_where_it_was_run() -> None:
     whole = report("1.8.9", 0, a="same")
     whole.verdicts["full", "google", "a"] = {"is": "differs", "seen": 1}
@@ -77,10 +70,11 @@ def test_what_is_no_report_is_refused(tmp_path: Path, content: str | None, why: 
     assert done.stderr.count("\n") == 1 and not done.stdout
 
 
-def test_the_page_is_written_and_its_usage_told(tmp_path: Path) -> None:
+def test_a_report_is_read_and_its_page_is_written(tmp_path: Path) -> None:
     verdict = {"scope": "lock", "provider": "google", "step": "start", "is": "same", "seen": 0}
     file = tmp_path / "report.json"
     file.write_text(json.dumps({"release": "1.8.9", "delay": 0, "verdicts": [verdict]}))
+    assert read(file).verdicts["lock", "google", "start"]["is"] == "same"
     done = CliRunner().invoke(app, [str(file)])
     assert (done.exit_code, done.stdout) == (0, render([read(file)]))
     assert CliRunner().invoke(app, []).exit_code == 2

@@ -44,11 +44,8 @@ def test_one_more_id_of_a_kind_renames_no_other_kind() -> None:
     assert more == [*fewer[:1], "0.000 item_<item 2>", *fewer[1:]]
 
 
-def test_order_is_kept() -> None:
+def test_order_and_doubling_are_kept() -> None:
     assert lines("first", "second") != lines("second", "first")
-
-
-def test_doubling_is_kept() -> None:
     assert lines("once") != lines("once", "once")
 
 

@@ -83,53 +83,44 @@ def _grades(run: Any) -> list[str]:
     return sorted(told.get(i, "none") for i in run.truth - run.ids("strong"))
 
 
+_LOST = {
+    "runs": "runs",
+    "items lost that a deletion shows": "lost",
+    **{f"of these {grade}": grade for grade in (*GRADES, "unseen")},
+}
+_STRONG = {
+    "runs with a strong one that is put right before their end": "hidden",
+    "runs with a strong one that was meant": "accused",
+}
+
+
 def tables(found: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The tables of docs/doctor.md: races, regressions, calm runs, held-out runs."""
     heads = [_head(f["release"]) for f in found]
-    names = list(dict.fromkeys(name for f in found for name in f["races"]))
-    yield _row("race", *heads)
-    yield _row(*["---"] * (len(heads) + 1))
-    for name in sorted(names):
+    yield from _start("race", *heads)
+    for name in sorted({name for f in found for name in f["races"]}):
         cells = [f["races"].get(name) for f in found]
         yield _row(name, *(f"{c['lost']} / {c['strong']}" if c else "-" for c in cells))
     wrong = [sum(c["wrong"] for c in f["races"].values()) for f in found]
-    yield _row("strong, and not lost", *map(str, wrong))
+    yield _row("strong, and not lost", *wrong)
     yield ""
-    yield _row("regressions", *heads)
-    yield _row(*["---"] * (len(heads) + 1))
-    for label, key in (
-        ("runs", "runs"),
-        ("items lost that a deletion shows", "lost"),
-        ("of these strong", "strong"),
-        ("of these weak", "weak"),
-        ("of these explained", "explained"),
-        ("of these unseen", "unseen"),
-    ):
-        yield _row(label, *(str(f["regressions"].get(key, 0)) for f in found))
-    for label, key in (
-        ("runs with a strong one that is put right before their end", "hidden"),
-        ("runs with a strong one that was meant", "accused"),
-    ):
-        yield _row(label, *(str(len(f[key])) for f in found))
+    yield from _start("regressions", *heads)
+    for label, key in _LOST.items():
+        yield _row(label, *(f["regressions"].get(key, 0) for f in found))
+    for label, key in _STRONG.items():
+        yield _row(label, *(len(f[key]) for f in found))
     yield ""
-    yield _row("meant, with so many seconds in between", *(f"{pace:g}" for pace in PACES))
-    yield _row(*["---"] * (len(PACES) + 1))
+    paces = [f"{pace:g}" for pace in PACES]
+    yield from _start("meant, with so many seconds in between", *paces)
     for name in found[0]["calm"]:
-        cells = [max(f["calm"][name][str(pace)] for f in found) for pace in PACES]
-        yield _row(name, *map(str, cells))
+        yield _row(name, *(max(f["calm"][name][str(pace)] for f in found) for pace in PACES))
     yield ""
-    yield from _heldout(found, heads)
-
-
-def _heldout(found: Sequence[dict[str, Any]], heads: Sequence[str]) -> Iterator[str]:
-    yield _row("held out: an overlap", *heads)
-    yield _row(*["---"] * (len(heads) + 1))
+    yield from _start("held out: an overlap", *heads)
     for name in found[0]["heldout"]["lost"]:
         cells = [f["heldout"]["lost"][name] for f in found]
         yield _row(name, *(f"{c['lost']} / {c['strong']}" for c in cells))
     yield ""
-    yield _row("held out: meant", *heads)
-    yield _row(*["---"] * (len(heads) + 1))
+    yield from _start("held out: meant", *heads)
     for name in found[0]["heldout"]["meant"]:
         cells = [f["heldout"]["meant"][name] for f in found]
         yield _row(name, *(" / ".join(str(c[meant]) for meant in MEANT) for c in cells))
@@ -141,8 +132,12 @@ def _head(release: str) -> str:
     return f"{public}, {local.rpartition('.')[2]}" if local else public
 
 
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
+def _start(*heads: str) -> Iterator[str]:
+    yield from (_row(*heads), _row(*["---"] * len(heads)))
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

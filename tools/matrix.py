@@ -10,13 +10,9 @@ schedules are those of undisturbed pairs, fewer where a version waits more.
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,15 +20,10 @@ from mutants import Mutant, mutants
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from trial import PYTEST, ROOT, regressions, run, schedules, unpack
 
-from ctxlock.environments.installer import Installer
-from ctxlock.release import NEWEST_VERIFIED
 from ctxlock.roles import Role
 from ctxlock.target import TARGET
-from ctxlock.wheels.overlay import build_overlay
-from ctxlock.wheels.upstream import read_installed
-
-ROOT = Path(__file__).resolve().parent.parent
 
 REGRESSIONS = {
     Role.REPLACEMENT: "races::test_neither_update_loses[text-turn-during-a-replacement]",
@@ -61,38 +52,15 @@ class Caught:
 
 def examine(tree: Path) -> Caught:
     """Runs the regressions and the explorer on the livekit-agents in a folder."""
-    paths = os.pathsep.join(map(str, (tree, ROOT / "livekit-agents")))
-    environment = {**os.environ, "PYTHONPATH": paths}
-    files = sorted(
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "tests").glob("test_realtime_*.py")
-        if "engine" not in path.name
-    )
-    ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--tb=no", "-rfE", "-p", "no:cacheprovider", *files],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    paths = (tree, ROOT / "livekit-agents")
+    ran = run(paths, *PYTEST, *regressions("engine"))
+    explored = run(paths, "ctxlock.explorer", "--clean")
+    assert ran is not None and explored is not None  # there is no limit
     if ran.returncode not in (0, 1):
         raise RuntimeError(f"The regressions could not run:\n{ran.stdout}{ran.stderr}")
     failed = re.findall(r"^(?:FAILED|ERROR) tests/test_realtime_(\S+)\.py(\S+)", ran.stdout, re.M)
-    explored = subprocess.run(
-        [sys.executable, "-m", "ctxlock.explorer", "--clean"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    orders = [
-        o for group in json.loads(explored.stdout)["groups"] for o in group["orders"].values()
-    ]
-    return Caught(
-        frozenset(f"{module}{test}" for module, test in failed),
-        violated=sum(counts[1] for counts in orders),
-        schedules=sum(counts[0] for counts in orders),
-    )
+    count, violated = schedules(tree.name, explored)
+    return Caught(frozenset(f"{module}{test}" for module, test in failed), violated, count)
 
 
 def main() -> int:
@@ -102,11 +70,8 @@ def main() -> int:
         table.add_column(column)
     good = True
     with tempfile.TemporaryDirectory(prefix="ctxlock-") as folder:
-        Installer().fetch(str(NEWEST_VERIFIED), Path(folder, "stock"))
-        stock = read_installed([str(Path(folder, "stock"))])
         tree = Path(folder, "tree")
-        with zipfile.ZipFile(build_overlay(stock, Path(folder), "lock").path) as wheel:
-            wheel.extractall(tree)
+        unpack("lock", Path(folder), [tree])
         file = tree / TARGET
         patched = file.read_text(encoding="utf-8")
         for version in (Mutant("patched", None, patched), *mutants(patched, TARGET)):

@@ -13,29 +13,23 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-import ctxlock
-from ctxlock.environments.installer import Installer
-from ctxlock.release import NEWEST_VERIFIED
-from ctxlock.target import MODULE, TARGET
-from ctxlock.wheels.overlay import build_overlay
-from ctxlock.wheels.upstream import read_installed
+from trial import PYTEST, regressions, run, schedules, unpack
 
-ROOT = Path(__file__).resolve().parent.parent
-TESTS = ("test_turns.py", "test_full_items.py", "test_full_lock.py")
+import ctxlock
+from ctxlock.target import MODULE, TARGET
+
+TESTS = ("tests/test_turns.py", "tests/test_full_items.py", "tests/test_full_lock.py")
 PATIENCE = 4.0
 """How many times as long as on the module as it is a run may take; then it counts as one that
 hangs."""
@@ -159,14 +153,9 @@ def what_catches(mutant: Mutant, tree: Path, limit: float | None = None) -> str:
     """
     for folder in (Path(TARGET).parent, Path("ctxlock/payload")):
         (tree / folder / f"{MODULE}.py").write_text(mutant.source, encoding="utf-8")
-    files = [*TESTS]
-    files += sorted(
-        path.name
-        for path in (ROOT / "tests").glob("test_realtime_*.py")
-        if "engine" not in path.name and "siblings" not in path.name
-    )
-    pytest = ("pytest", "-x", "-q", "--tb=no", "-rfE", "-n", "0", "-p", "no:cacheprovider")
-    ran = _run(tree, limit, *pytest, "-k", "not websocket", *(f"tests/{name}" for name in files))
+    command = (*PYTEST, "-x", "-n", "0", "-k", "not websocket")
+    files = (*TESTS, *regressions("engine", "siblings"))
+    ran = run([tree], *command, *files, limit=limit)
     if ran is None:
         return "the tests hang"
     if ran.returncode == 1:
@@ -176,26 +165,11 @@ def what_catches(mutant: Mutant, tree: Path, limit: float | None = None) -> str:
         return "the tests cannot be collected"
     if ran.returncode != 0:
         raise RuntimeError(f"{mutant.name}: the tests could not run:\n{ran.stdout}{ran.stderr}")
-    explored = _run(tree, limit, "ctxlock.explorer", "--integrity")
+    explored = run([tree], "ctxlock.explorer", "--integrity", limit=limit)
     if explored is None:
         return "the explorer hangs"
-    if explored.returncode != 0:
-        raise RuntimeError(f"{mutant.name}: the explorer could not run:\n{explored.stderr}")
-    orders = [o for g in json.loads(explored.stdout)["groups"] for o in g["orders"].values()]
-    violated = sum(counts[1] for counts in orders)
+    _, violated = schedules(mutant.name, explored)
     return f"{violated} schedules" if violated else ""
-
-
-def _run(tree: Path, limit: float | None, *module: str) -> subprocess.CompletedProcess[str] | None:
-    """Runs a module on the tree; None if it hangs."""
-    environment = {**os.environ, "PYTHONPATH": str(tree)}
-    command = [sys.executable, "-m", *module]
-    try:
-        return subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit
-        )
-    except subprocess.TimeoutExpired:
-        return None
 
 
 def main() -> int:
@@ -205,14 +179,10 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="changes whose name has this")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ctxlock-") as folder:
-        Installer().fetch(str(NEWEST_VERIFIED), Path(folder, "stock"))
-        stock = read_installed([str(Path(folder, "stock"))])
-        wheel = build_overlay(stock, Path(folder), "full").path
+        made_trees = [Path(folder, f"tree {number}") for number in range(arguments.jobs)]
+        unpack("full", Path(folder), made_trees)
         trees: SimpleQueue[Path] = SimpleQueue()
-        for number in range(arguments.jobs):
-            tree = Path(folder, f"tree {number}")
-            with zipfile.ZipFile(wheel) as archive:
-                archive.extractall(tree)
+        for tree in made_trees:
             shutil.copytree(Path(ctxlock.__file__).parent, tree / "ctxlock")
             trees.put(tree)
         source = (tree / Path(TARGET).parent / f"{MODULE}.py").read_text(encoding="utf-8")

@@ -79,15 +79,8 @@ def load(text: str) -> dict[Version, Release]:
 def dump(table: Table) -> str:
     """Writes the table's JSON, a line for each release."""
     rows = []
-    for version in sorted(table):
-        release = table[version]
-        sites = [[site.role, site.before, site.after] for site in release.sites]
-        row = {
-            "sha256": release.sha256,
-            "sites": sites,
-            "parts": release.parts,
-            "refused": release.refused,
-        }
+    for version, release in sorted(table.items()):
+        row = {**vars(release), "sites": [[s.role, s.before, s.after] for s in release.sites]}
         rows.append(f'    "{version}": {json.dumps(row)}')
     joined = ",\n".join(rows)
     return f'{{\n  "format": {FORMAT},\n  "releases": {{\n{joined}\n  }}\n}}\n'

@@ -9,16 +9,14 @@ in which the provider refuses something, that the outcome is no worse.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
-from lab.compare import differing
+from lab import options
+from lab.compare import BadExpectations, differing, entries
 from lab.environments import Laboratory
 from lab.trace import REFUSED, Trace
 
@@ -28,9 +26,9 @@ __all__ = [
     "Verdict",
     "judge",
     "judged",
-    "lines_of",
     "on_all_sides",
     "read_expected",
+    "show_lines",
     "surprises",
 ]
 
@@ -146,23 +144,18 @@ def _name(stock: Sequence[Step], other: Sequence[Step], number: int) -> str:
     return name
 
 
-def on_all_sides(
-    lab: Laboratory, module: str, arguments: Sequence[str], *, jobs: int = 2
-) -> dict[str, Any]:
-    """Runs a module of the lab on each side, on stock twice; returns what each reports."""
+def on_all_sides(lab: Laboratory, what: str, arguments: Sequence[str]) -> dict[str, Any]:
+    """Goes through variants, seeds or cases on each side, on stock twice; returns the reports."""
     names = [*lab.sides, "stock again"]
-    with ThreadPoolExecutor(jobs) as pool:
-        reports = pool.map(
-            lambda name: lab.run(name.removesuffix(" again"), module, arguments), names
-        )
-        return dict(zip(names, reports, strict=True))
+
+    def run(name: str) -> Any:
+        return lab.run(name.removesuffix(" again"), "lab.foreign.run", [what, *arguments])
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(names, pool.map(run, names), strict=True))
 
 
 # -- expected differences
-
-
-class BadExpectations(Exception):
-    """A file of expected differences cannot be read."""
 
 
 def read_expected(
@@ -189,30 +182,20 @@ def read_expected(
         BadExpectations: It is none, names what there is not, says something twice, or gives no
             reason.
     """
-    try:
-        content = tomlkit.parse(file.read_text(encoding="utf-8")).unwrap()
-    except (OSError, TOMLKitError) as e:
-        raise BadExpectations(f"{file} cannot be read: {e}.") from None
     known, expected = [*names], dict[Key, str]()
-    for scope, entries in content.items():
-        if scope not in {*scopes}:
-            raise BadExpectations(f"{file} speaks of the scope {scope}; there is none.")
-        for entry in entries:
-            if not (reason := str(entry.pop("reason", "")).strip()):
-                raise BadExpectations(f"{file} has an entry of {scope} without a reason.")
-            releases = entry.pop("releases", None)
-            if releases is not None and release not in releases:
-                continue
-            for kind, listed in entry.items():
-                if kind not in KINDS:
-                    raise BadExpectations(f"{file} speaks of {kind}; facts are {', '.join(KINDS)}.")
-                for name in known if listed == "all" else map(str, listed):
-                    if name not in known and not whole:
-                        continue
-                    if name not in known:
-                        raise BadExpectations(f"{file} speaks of {name}; there is none.")
-                    if (scope, name, kind) in expected:
-                        raise BadExpectations(f"{file} has {scope}, {name}, {kind} twice.")
+    for scope, reason, entry in entries(file, scopes):
+        releases = entry.pop("releases", None)
+        if releases is not None and release not in releases:
+            continue
+        for kind, listed in entry.items():
+            if kind not in KINDS:
+                raise BadExpectations(f"{file} speaks of {kind}; facts are {', '.join(KINDS)}.")
+            for name in known if listed == "all" else map(str, listed):
+                if name not in known and whole:
+                    raise BadExpectations(f"{file} speaks of {name}; there is none.")
+                if (scope, name, kind) in expected:
+                    raise BadExpectations(f"{file} has {scope}, {name}, {kind} twice.")
+                if name in known:
                     expected[scope, name, kind] = reason
     return expected
 
@@ -248,9 +231,9 @@ def judged(
     return surprises({key: one for key, one in verdicts.items() if key[0] == "lock"}, expected)
 
 
-def lines_of(verdict: Verdict, show: Callable[[str], object], *, width: int = 400) -> None:
-    """Shows what differs first, kind by kind."""
+def show_lines(verdict: Verdict) -> None:
+    """Prints what differs first, kind by kind."""
     for kind, lines in verdict.differing.items():
-        show(f"  {kind}, {verdict.steps[kind]} steps; the first is {lines[0]}:")
+        options.show(f"  {kind}, {verdict.steps[kind]} steps; the first is {lines[0]}:")
         for line in lines[1:]:
-            show(f"    {line[:width]}")
+            options.show(f"    {line[:400]}")

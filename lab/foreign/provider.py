@@ -33,14 +33,8 @@ def silence() -> rtc.AudioFrame:
 
 
 _ABLE = (
-    "message_truncation",
-    "turn_detection",
-    "user_transcription",
-    "manual_function_calls",
-    "per_response_tool_choice",
-    "mutable_chat_context",
-    "mutable_instructions",
-    "mutable_tools",
+    *("message_truncation", "turn_detection", "user_transcription", "manual_function_calls"),
+    *("per_response_tool_choice", "mutable_chat_context", "mutable_instructions", "mutable_tools"),
 )
 
 
@@ -162,6 +156,10 @@ class _Message:
         self.frames.close()
 
 
+def _recorded(name: str) -> Callable[[RecordingSession], None]:
+    return lambda session: session.recorder.call(session.name, name)
+
+
 class RecordingSession(llm.RealtimeSession[Any]):
     """One connection, with the model's conversation at its end.
 
@@ -254,11 +252,11 @@ class RecordingSession(llm.RealtimeSession[Any]):
 
         self.later(self.latency, repeat)
 
+    # -- what variants change
+
     def announce_reconnection(self) -> None:
         """Tells that the connection is another one."""
         self.emit("session_reconnected", llm.RealtimeSessionReconnectedEvent())
-
-    # -- what variants change
 
     def tell(self, before: str | None, item: llm.ChatItem, *, own: bool) -> None:
         """Tells of an item that joined the conversation; its own, or one that was sent."""
@@ -308,15 +306,17 @@ class RecordingSession(llm.RealtimeSession[Any]):
 
     def on(self, event: Any, callback: Any = None) -> Any:
         """Registers a listener; one besides the activity asks nothing of the provider."""
-        if _is_of_an_activity(callback):
-            self.recorder.read(self.name, f"on {event}")
+        self._listens("on", event, callback)
         return super().on(event, callback)
 
     def off(self, event: Any, callback: Any) -> None:
         """Takes a listener away."""
-        if _is_of_an_activity(callback):
-            self.recorder.read(self.name, f"off {event}")
+        self._listens("off", event, callback)
         super().off(event, callback)
+
+    def _listens(self, how: str, event: Any, callback: Any) -> None:
+        if type(getattr(callback, "__self__", None)).__name__ == "AgentActivity":
+            self.recorder.read(self.name, f"{how} {event}")
 
     @property
     def chat_ctx(self) -> llm.ChatContext:
@@ -391,23 +391,15 @@ class RecordingSession(llm.RealtimeSession[Any]):
             if item.id == message_id and item.type == "message" and audio_transcript:
                 item.content = [audio_transcript]
 
-    def start_user_activity(self) -> None:
-        """Records it."""
-        self.recorder.call(self.name, "start_user_activity")
-
     def push_audio(self, frame: Any) -> None:
         """Hears nothing."""
 
     def push_video(self, frame: Any) -> None:
         """Sees nothing."""
 
-    def commit_audio(self) -> None:
-        """Records it."""
-        self.recorder.call(self.name, "commit_audio")
-
-    def clear_audio(self) -> None:
-        """Records it."""
-        self.recorder.call(self.name, "clear_audio")
+    start_user_activity = _recorded("start_user_activity")
+    commit_audio = _recorded("commit_audio")
+    clear_audio = _recorded("clear_audio")
 
     async def aclose(self) -> None:
         """Ends what is under way."""
@@ -430,8 +422,7 @@ class Response:
         self.ended = False
         event = build(
             llm.GenerationCreatedEvent,
-            message_stream=self._message_ch,
-            function_stream=self._function_ch,
+            **{"message_stream": self._message_ch, "function_stream": self._function_ch},
             user_initiated=asked is not None,
             response_id=f"response-{session.new_id()}",
         )
@@ -489,7 +480,3 @@ class Response:
 def _named(options: dict[str, Any]) -> str:
     shown: Iterable[tuple[str, Any]] = sorted(options.items())
     return ", ".join(f"{name}={value!r}" for name, value in shown if utils.is_given(value))
-
-
-def _is_of_an_activity(callback: Any) -> bool:
-    return type(getattr(callback, "__self__", None)).__name__ == "AgentActivity"

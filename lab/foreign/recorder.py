@@ -120,19 +120,11 @@ class Recorder:
         handed = f"{kind} {self.object(chat_ctx)} of {whose}: {' '.join(parts)}"
         return "; ".join(self.items(chat_ctx.items)), handed
 
-
-class LogLines(logging.Handler):
-    """Records what is logged from WARNING up."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__(logging.WARNING)
-        self._recorder = recorder
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Records one, with what it was raised by and what it is told of an error."""
+    def logged(self, record: logging.LogRecord) -> None:
+        """Records what is logged, with what it was raised by and what it is told of an error."""
         line = f"{record.levelname} {record.getMessage()}"
         if record.exc_info and record.exc_info[1] is not None:
             line += f" [{record.exc_info[1]!r}]"
         if (error := getattr(record, "error", None)) is not None:
             line += f" [{error}]"
-        self._recorder.note("logged", self._recorder.text(line))
+        self.note("logged", self.text(line))

@@ -53,9 +53,8 @@ def run(variant: Variant, recorder: Recorder) -> list[Step]:
 def _run(variant: Variant, recorder: Recorder) -> None:
     model = variant.model(recorder, "model")
     other = variant.model(recorder, "other")
-    talk = Talk(recorder, model, audio=variant.audio)
+    talk = Talk(recorder, model)
     talk.models.append(other)
-    variant.prepare(talk)
     started = talk.step("start, greeting", lambda: talk.start(_agent(variant, talk, "first")))
     if not started["raised"]:
         _talk(variant, talk)
@@ -76,7 +75,7 @@ def _agent(variant: Variant, talk: Talk, name: str, **options: Any) -> Any:
         await talk.edit(lambda items: items.append(note("remembered")))
         return "done"
 
-    return variant.agent(name, greets=True, tools=[lookup, wait, remember], **options)
+    return variant.agent_kind(name, greets=True, tools=[lookup, wait, remember], **options)
 
 
 def _talk(variant: Variant, talk: Talk) -> None:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakSet
 
 from ctxlock.explorer.clock import virtual_clock
+from lab.speaker import Speaker
+from lab.watch import logging_to
 from livekit.agents import Agent, AgentSession, llm
-from livekit.agents.voice import io
 
 from .loop import CountingLoop
 from .provider import Answer, RecordingModel, silence
-from .recorder import LogLines, Recorder, Step
+from .recorder import Recorder, Step
 
 __all__ = ["LabAgent", "Restless", "Talk", "on_the_virtual_clock"]
 
@@ -51,46 +51,6 @@ class LabAgent(Agent):
             self.session.generate_reply(instructions="Greet the user.")
 
 
-class Speaker(io.AudioOutput):
-    """Plays what it is given, a tenth of a second for each frame."""
-
-    def __init__(self, loop: CountingLoop) -> None:
-        super().__init__(
-            label="speaker", capabilities=io.AudioOutputCapabilities(pause=False), sample_rate=24000
-        )
-        self._loop = loop
-        self._began: float | None = None
-        self._length = 0.0
-        self._end: asyncio.TimerHandle | None = None
-
-    async def capture_frame(self, frame: Any) -> None:
-        """Plays one more."""
-        await super().capture_frame(frame)
-        if self._began is None:
-            self._began = self._loop.time()
-            self.on_playback_started(created_at=1.0)
-        self._length += frame.duration
-
-    def flush(self) -> None:
-        """Has all of it."""
-        super().flush()
-        if self._began is not None and self._end is None:
-            self._end = self._loop.call_at(self._began + self._length, self._finish, False)
-
-    def clear_buffer(self) -> None:
-        """Stops at once."""
-        if self._began is not None:
-            if self._end is not None:
-                self._end.cancel()
-            self._finish(True)
-
-    def _finish(self, interrupted: bool) -> None:
-        assert self._began is not None
-        played = min(self._loop.time() - self._began, self._length)
-        self._began, self._length, self._end = None, 0.0, None
-        self.on_playback_finished(playback_position=played, interrupted=interrupted)
-
-
 @contextmanager
 def on_the_virtual_clock() -> Iterator[Recorder]:
     """Opens a loop, records what is logged and what nobody catches, and closes the loop.
@@ -101,24 +61,20 @@ def on_the_virtual_clock() -> Iterator[Recorder]:
     loop = CountingLoop()
     asyncio.set_event_loop(loop)
     recorder = Recorder(loop)
-    lines = LogLines(recorder)
 
     def unhandled(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         recorder.note("raised", recorder.text(f"unhandled: {context['message']} {error!r}"))
 
     loop.set_exception_handler(unhandled)
-    root = logging.getLogger()
-    root.addHandler(lines)
     gc.collect()
     gc.disable()
     try:
-        with virtual_clock():
+        with virtual_clock(), logging_to(recorder.logged):
             yield recorder
+            gc.collect()
     finally:
-        gc.collect()
         gc.enable()
-        root.removeHandler(lines)
         asyncio.set_event_loop(None)
         for task in asyncio.all_tasks(loop):
             task.cancel()
@@ -136,13 +92,12 @@ class Talk:
         session: The newest `AgentSession`.
     """
 
-    def __init__(self, recorder: Recorder, model: RecordingModel, *, audio: bool = False) -> None:
+    def __init__(self, recorder: Recorder, model: RecordingModel) -> None:
         self.recorder = recorder
         self.loop = recorder.loop
         self.model = model
         self.models = [model]
         self.agents: list[Agent] = recorder.agents
-        self._audio = audio
         self._waiting: list[asyncio.Task[Any]] = []
         self._handles: list[Any] = []
         self._activities: WeakSet[Any] = WeakSet()
@@ -194,8 +149,8 @@ class Talk:
         )
         for event in (*_STATES, *_SPOKEN, *_WORKED):
             self.session.on(event, self._happened)
-        if self._audio:
-            self.session.output.audio = Speaker(self.loop)
+        if self.model.audio:
+            self.session.output.audio = Speaker(begins=1.0)  # earlier than every item
         self.agents.append(agent)
         await self.session.start(agent)
 
@@ -226,7 +181,7 @@ class Talk:
             for _ in range(3):
                 yield silence()
 
-        own = self._audio and not self.model_now.capabilities.supports_say
+        own = self.model.audio and not self.model_now.capabilities.supports_say
         return self.session.say(text, **({"audio": sound()} if own else {}))
 
     async def hand_off(self, agent: Agent) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import itertools
 import json
 import logging
 import os
@@ -16,7 +15,7 @@ import re
 from typing import Any
 
 from ..far_end import FarEnd
-from ..script import Answer, answer_for, answer_for_output, silence
+from ..script import Answer, answer_for, answer_for_output, encoded
 
 __all__ = ["Provider"]
 
@@ -125,10 +124,10 @@ class _Output:
         )
 
         event = await self._stream.outgoing.get()
-        if event is None or isinstance(event, Exception):
-            if event is None:
-                return None
+        if isinstance(event, Exception):
             raise event
+        if event is None:
+            return None
         part = BidirectionalOutputPayloadPart(bytes_=json.dumps(event).encode())
         return InvokeModelWithBidirectionalStreamOutputChunk(value=part)
 
@@ -150,7 +149,6 @@ class Provider(FarEnd):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._streams: list[_Stream] = []
-        self._numbers = itertools.count(1)
         self._plugin: Any = None
         self._replaced: dict[str, Any] = {}
         self._steady = _Steady()
@@ -294,7 +292,7 @@ class Provider(FarEnd):
                 return
         if answer.tool:
             of = self._content(stream, type="TOOL", role="TOOL")
-            call = {"toolName": answer.tool, "toolUseId": self._next_id("call")}
+            call = {"toolName": answer.tool, "toolUseId": self.next_id("call")}
             stream.send(toolUse={**of, **call, "content": answer.arguments})
             stream.send(contentEnd={**of, "type": "TOOL", "stopReason": "TOOL_USE"})
             return  # the turn goes on once the client has sent the tool's result
@@ -304,8 +302,7 @@ class Provider(FarEnd):
         self, stream: _Stream, over: asyncio.Event, *, last: bool, held: bool = True
     ) -> None:
         of = self._content(stream, type="AUDIO", role="ASSISTANT")
-        sound = base64.b64encode(silence(24000)).decode()
-        stream.send(audioOutput={**of, "role": "ASSISTANT", "content": sound})
+        stream.send(audioOutput={**of, "role": "ASSISTANT", "content": encoded()})
         if held:
             tasks = (self.start(self.held()), self.start(over.wait()))
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -327,12 +324,9 @@ class Provider(FarEnd):
         stream.send(contentEnd={**of, "type": "TEXT", "stopReason": "PARTIAL_TURN"})
 
     def _content(self, stream: _Stream, **about: Any) -> dict[str, Any]:
-        of = {"completionId": stream.completion, "contentId": self._next_id("content")}
+        of = {"completionId": stream.completion, "contentId": self.next_id("content")}
         stream.send(contentStart={**of, **about})
         return of
-
-    def _next_id(self, what: str) -> str:
-        return f"{what}_{next(self._numbers)}"
 
 
 def _output(text: str) -> str:

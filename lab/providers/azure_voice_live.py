@@ -12,7 +12,6 @@ from aiohttp import web
 
 from ..far_end import Unsupported
 from ..realtime_protocol import Conversation, Event, RealtimeFarEnd
-from ..websocket import Connection
 
 __all__ = ["Provider"]
 
@@ -39,9 +38,7 @@ class Provider(RealtimeFarEnd):
         asked.pop("x-ms-client-sdk", None)
         return {"path": request.path, **asked}
 
-    async def on_response_create(
-        self, connection: Connection, talk: Conversation, f: Event
-    ) -> None:
+    async def on_response_create(self, talk: Conversation, f: Event) -> None:
         """The client asks for a reply; what it is to be about stands outside the reply's wishes."""
         wish = {**f["response"], "instructions": f.get("additional_instructions")}
-        await super().on_response_create(connection, talk, {**f, "response": wish})
+        await super().on_response_create(talk, {**f, "response": wish})

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..far_end import Unsupported
-from ..script import SILENCE, Answer, answer_for, answer_for_output, greeting_for
+from ..script import SILENCE, Answer, answer_for, answer_for_output, encoded, greeting_for
 from ..websocket import Connection, WebSocketFarEnd
-
-if TYPE_CHECKING:
-    from livekit.agents import llm
 
 __all__ = ["Provider"]
 
 _SOUND = (3000).to_bytes(2, "little") * (len(SILENCE) // 2)
 _RATE = 24000
+_USAGE = {"seconds": 1.0}
 _PAUSE = 10
 """Tenths of a second of silence by which an utterance is over; the plugin's limit is 0.8 s."""
 
@@ -49,11 +46,9 @@ class Provider(WebSocketFarEnd):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self._talks: dict[int, _Talk] = {}
-        self._numbers = itertools.count(1)
         self._clients: list[Any] = []
 
-    def model(self) -> llm.RealtimeModel:
+    def model(self) -> Any:
         """The plugin's model in the adapter, as AgentSession itself puts it there."""
         try:
             from livekit.agents.llm import DuplexRealtimeAdapter
@@ -69,8 +64,7 @@ class Provider(WebSocketFarEnd):
                 return far_end._clients[-1]
 
         model = Model(base_url=f"http://{self.address}/v1", api_key="none is needed")
-        adapter: llm.RealtimeModel = DuplexRealtimeAdapter(model)
-        return adapter
+        return DuplexRealtimeAdapter(model)
 
     def frame_fact(self, frame: Any) -> Any:
         """Sound by its length."""
@@ -83,19 +77,18 @@ class Provider(WebSocketFarEnd):
     async def user_says(self, text: str | None) -> None:
         """The user is heard; the model takes its turn when the user's is over."""
         connection = self.connection
-        talk = self._talks[connection.number]
+        talk = connection.talk
         if text is not None:
             begun, talk.clock = talk.clock, talk.clock + 500
             heard = {"delta": text, "start_ms": begun, "end_ms": talk.clock}
-            await connection.send({"type": "session.input_transcript.delta", **heard})
+            await connection.tell("session.input_transcript.delta", **heard)
         await self._microphone()
         self.start(self._say(connection, talk, answer_for(text or "")), "reply")
 
     async def go_away(self) -> None:
         """The server closes a session that has become too old."""
         connection = self.connection
-        usage = {"seconds": 1.0}
-        await connection.send({"type": "session.closed", "reason": "expired", "usage": usage})
+        await connection.tell("session.closed", reason="expired", usage=_USAGE)
         await connection.close(1000)
 
     async def _microphone(self) -> None:
@@ -112,17 +105,17 @@ class Provider(WebSocketFarEnd):
 
     async def connected(self, connection: Connection) -> None:
         """The client speaks first."""
-        self._talks[connection.number] = _Talk()
+        connection.talk = _Talk()
 
     async def read(self, connection: Connection, frame: Any) -> None:
         """Answers one event."""
-        talk = self._talks[connection.number]
+        talk = connection.talk
         kind = frame["type"]
         if kind == "session.start":
             talk.instructions = frame["session"].get("instructions", "")
             await self.becoming_ready()
             session = {"id": f"session_{connection.number}"}
-            await connection.send({"type": "session.started", "session": session})
+            await connection.tell("session.started", session=session)
         elif kind == "session.update":
             await self._confirm(connection, frame, "session.updated")
         elif kind in ("session.instructions.append", "session.thinking.append"):
@@ -140,13 +133,11 @@ class Provider(WebSocketFarEnd):
             answer = answer_for_output(" and ".join(outputs))
             self.start(self._say(connection, talk, answer), "reply")
         elif kind == "session.close":
-            usage = {"seconds": 1.0}
-            closed = {"type": "session.closed", "reason": "close_requested", "usage": usage}
-            await connection.send(closed)
+            await connection.tell("session.closed", reason="close_requested", usage=_USAGE)
 
     async def _confirm(self, connection: Connection, frame: Any, kind: str) -> None:
         await self.acknowledging()
-        await connection.send({"type": kind, "client_event_id": frame.get("event_id")})
+        await connection.tell(kind, client_event_id=frame.get("event_id"))
 
     # -- what the model says and does
 
@@ -160,17 +151,16 @@ class Provider(WebSocketFarEnd):
                     await self._utter(connection, talk, rest)
             if answer.tool:
                 # handed on while the model speaks, so that it belongs to what is said
-                talk.running = self._next_id("delegation")
+                talk.running = self.next_id("delegation")
                 about = {"id": talk.running, "target": "responses"}
-                await connection.send({"type": "session.delegation.created", "delegation": about})
+                await connection.tell("session.delegation.created", delegation=about)
                 await self._run(connection, talk.running, answer)
             for _ in range(_PAUSE):
                 await self._sound(connection, talk, SILENCE)
 
     async def _utter(self, connection: Connection, talk: _Talk, words: str) -> None:
         span = {"start_ms": talk.clock, "end_ms": talk.clock + 100}
-        said = {"type": "session.output_transcript.delta", "delta": words, **span}
-        await connection.send(said)
+        await connection.tell("session.output_transcript.delta", delta=words, **span)
         await self._sound(connection, talk, _SOUND)
 
     async def _go_on(self, connection: Connection, talk: _Talk) -> None:
@@ -184,26 +174,21 @@ class Provider(WebSocketFarEnd):
 
     async def _sound(self, connection: Connection, talk: _Talk, sound: bytes) -> None:
         talk.clock += 100
-        delta = base64.b64encode(sound).decode()
-        await connection.send({"type": "session.output_audio.delta", "delta": delta})
+        await connection.tell("session.output_audio.delta", delta=encoded(sound))
 
     async def _run(
         self, connection: Connection, delegation: str, answer: Answer | None = None
     ) -> None:
-        response = {"id": self._next_id("response"), "model": "behind"}
+        response = {"id": self.next_id("response"), "model": "behind"}
         events: list[Any] = [{"type": "response.created", "response": response}]
         if answer is not None:
-            call: dict[str, Any] = {"call_id": self._next_id("call"), "arguments": answer.arguments}
+            call: dict[str, Any] = {"call_id": self.next_id("call"), "arguments": answer.arguments}
             call = {**call, "name": answer.tool, "type": "function_call", "status": "completed"}
-            item = {"id": self._next_id("srv"), **call}
+            item = {"id": self.next_id("srv"), **call}
             events.append({"type": "response.output_item.done", "item": item})
         events.append({"type": "response.completed", "response": response})
         for event in events:
-            envelope = {"type": "response.event", "delegation_id": delegation, "event": event}
-            await connection.send(envelope)
-
-    def _next_id(self, what: str) -> str:
-        return f"{what}_{next(self._numbers)}"
+            await connection.tell("response.event", delegation_id=delegation, event=event)
 
 
 def _answer(talk: _Talk, asked: str) -> Answer:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from aiohttp import web
 
-from ..far_end import Setting
-from ..script import Answer, answer_for, answer_for_output, greeting_for, silence
-from ..trace import Recorder
+from ..script import Answer, answer_for, answer_for_output, encoded, greeting_for
 from ..websocket import Connection, WebSocketFarEnd
 
 Event = dict[str, Any]
@@ -45,11 +43,9 @@ class Provider(WebSocketFarEnd):
     requirements = ("livekit-plugins-google",)
     traits = frozenset({"ready_late"})
 
-    def __init__(self, recorder: Recorder, setting: Setting | None = None) -> None:
-        super().__init__(recorder, setting)
-        self._talks: dict[int, _Talk] = {}
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self._resumable: dict[str, list[tuple[str, str]]] = {}
-        self._numbers = 0
 
     def model(self) -> Any:
         """The plugin's model, pointed here: its client would insist on a certificate."""
@@ -82,11 +78,11 @@ class Provider(WebSocketFarEnd):
 
     async def connected(self, connection: Connection) -> None:
         """The client speaks first."""
-        self._talks[connection.number] = _Talk()
+        connection.talk = _Talk()
 
     async def read(self, connection: Connection, frame: Any) -> None:
         """Does what the client asks for."""
-        event, talk = self._event(frame), self._talks[connection.number]
+        event, talk = self._event(frame), connection.talk
         if (setup := event.get("setup")) is not None:
             await self._set_up(connection, talk, setup)
         elif (content := event.get("client_content")) is not None:
@@ -106,8 +102,8 @@ class Provider(WebSocketFarEnd):
     async def user_says(self, text: str | None) -> None:
         """The user speaks; that interrupts a reply, and begins another."""
         connection = self.connection
-        talk = self._talks[connection.number]
-        await self._interrupt(talk)
+        talk = connection.talk
+        await self.stop(talk.replying)
         talk.turns.append(("user", text or ""))
         talk.answered = len(talk.turns)
         if text is not None:
@@ -147,30 +143,17 @@ class Provider(WebSocketFarEnd):
         before = talk.replying
         talk.replying = self.start(self._reply(connection, talk, answer, before), "reply")
 
-    async def _interrupt(self, talk: _Talk) -> None:
-        if talk.replying is not None:
-            talk.replying.cancel()
-            await asyncio.gather(talk.replying, return_exceptions=True)
-
     async def _reply(
-        self,
-        connection: Connection,
-        talk: _Talk,
-        answer: Answer,
-        before: asyncio.Task[None] | None,
+        self, connection: Connection, talk: _Talk, answer: Answer, before: asyncio.Task[None] | None
     ) -> None:
         if before is not None and not before.done():
-            before.cancel()  # a new turn of the client's interrupts
-            await asyncio.gather(before, return_exceptions=True)
+            await self.stop(before)  # a new turn of the client's interrupts
         try:
             if answer.text:
-                half = len(answer.text) // 2
-                await self._words(connection, answer.text[:half])
-                await self.held()
-                await self._words(connection, answer.text[half:])
+                await self.in_halves(answer.text, partial(self._words, connection))
                 talk.turns.append(("model", answer.text))
             if answer.tool is not None:
-                call = {"id": self._id("call"), "name": answer.tool}
+                call = {"id": self.next_id("srv_call"), "name": answer.tool}
                 call["args"] = json.loads(answer.arguments)
                 await connection.send({"toolCall": {"functionCalls": [call]}})
                 return
@@ -179,22 +162,17 @@ class Provider(WebSocketFarEnd):
         except asyncio.CancelledError:
             await self._tell(connection, interrupted=True)
         await self._tell(connection, turnComplete=True)
-        handle = self._id("handle")
+        handle = self.next_id("srv_handle")
         self._resumable[handle] = list(talk.turns)
         await connection.send({"sessionResumptionUpdate": {"newHandle": handle, "resumable": True}})
 
     async def _words(self, connection: Connection, text: str) -> None:
-        sound = base64.b64encode(silence(24000)).decode()
-        part = {"inlineData": {"mimeType": "audio/pcm;rate=24000", "data": sound}}
+        part = {"inlineData": {"mimeType": "audio/pcm;rate=24000", "data": encoded()}}
         await self._tell(connection, modelTurn={"parts": [part]})
         await self._tell(connection, outputTranscription={"text": text})
 
     async def _tell(self, connection: Connection, **content: Any) -> None:
         await connection.send({"serverContent": content})
-
-    def _id(self, stem: str) -> str:
-        self._numbers += 1
-        return f"srv_{stem}_{self._numbers}"
 
     def _event(self, frame: Any) -> Event:
         event: Event = json.loads(frame) if isinstance(frame, bytes) else frame

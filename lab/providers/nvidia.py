@@ -8,15 +8,10 @@ stays with the client.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..far_end import Setting
 from ..script import answer_for
-from ..trace import Recorder
 from ..websocket import Connection, WebSocketFarEnd
-
-if TYPE_CHECKING:
-    from livekit.agents import llm
 
 __all__ = ["Provider"]
 
@@ -33,18 +28,13 @@ class Provider(WebSocketFarEnd):
     requirements = ("livekit-plugins-nvidia[personaplex]",)
     traits = frozenset({"never_deletes", "ready_late"})  # there is nothing to delete
 
-    def __init__(self, recorder: Recorder, setting: Setting | None = None) -> None:
-        super().__init__(recorder, setting)
-        self._speech: asyncio.Task[Any] | None = None
+    _speech: asyncio.Task[Any] | None = None
 
-    def model(self) -> llm.RealtimeModel:
+    def model(self) -> Any:
         """A model that connects to here."""
         from livekit.plugins.nvidia import realtime
 
-        model: llm.RealtimeModel = realtime.RealtimeModel(
-            base_url=f"ws://{self.address}", http_session=self.http
-        )
-        return model
+        return realtime.RealtimeModel(base_url=f"ws://{self.address}", http_session=self.http)
 
     async def connected(self, connection: Connection) -> None:
         """Shakes hands, which lets the client send."""
@@ -83,7 +73,7 @@ class Provider(WebSocketFarEnd):
 
         half = len(text) // 2
         await say(text[:half])
-        while self._holding:  # a client takes a pause in the sound for the end
+        while self.holding:  # a client takes a pause in the sound for the end
             await asyncio.sleep(_FRAME)
             await connection.send(_SOUND + opus.append_pcm(quiet))
         await say(text[half:])

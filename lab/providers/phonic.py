@@ -8,18 +8,13 @@ connection. Nothing can be deleted, and a reply cannot be interrupted by the cli
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from ..far_end import Setting
-from ..script import Answer, answer_for, answer_for_output, greeting_for, silence
-from ..trace import Recorder
+from ..script import Answer, answer_for, answer_for_output, encoded, greeting_for
 from ..websocket import Connection, WebSocketFarEnd
-
-if TYPE_CHECKING:
-    from livekit.agents import llm
 
 __all__ = ["Provider"]
 
@@ -35,13 +30,12 @@ class Provider(WebSocketFarEnd):
     requirements = ("livekit-plugins-phonic",)
     traits = frozenset({"never_deletes", "ready_late"})  # it never deletes, asked to or not
 
-    def __init__(self, recorder: Recorder, setting: Setting | None = None) -> None:
-        super().__init__(recorder, setting)
-        self._called = 0
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self._pending: dict[str, str] = {}
         self._speech: asyncio.Task[Any] | None = None
 
-    def model(self) -> llm.RealtimeModel:
+    def model(self) -> Any:
         """A model whose client connects to here."""
         from phonic.environment import PhonicEnvironment
 
@@ -49,17 +43,13 @@ class Provider(WebSocketFarEnd):
 
         # neither the plugin nor a variable takes an address: the client's own setting does
         PhonicEnvironment.DEFAULT.production = f"ws://{self.address}"
-        model: llm.RealtimeModel = realtime.RealtimeModel(api_key="none")
-        return model
+        return realtime.RealtimeModel(api_key="none")
 
     def frame_fact(self, frame: Any) -> Any:
         """Sound is shortened to its length."""
         if frame["type"] == "audio_chunk":
             return {**frame, "audio": f"{len(frame['audio'])} characters"}
         return frame
-
-    async def connected(self, connection: Connection) -> None:
-        """The client speaks first."""
 
     async def read(self, connection: Connection, frame: Any) -> None:
         """Reads the setting, requests for replies, and a tool's outputs."""
@@ -77,71 +67,51 @@ class Provider(WebSocketFarEnd):
             self._pending.pop(frame["tool_call_id"], None)
             await self._reply(connection, answer_for_output(str(frame["output"])))
         elif kind == "reset":
-            await self._stop()
+            await self.stop(self._speech)
 
     async def user_says(self, text: str | None) -> None:
         """The user speaks, over what the agent says or does, and is answered."""
         connection = self.connection
-        await self._stop()
-        await connection.send({"type": "user_started_speaking"})
+        await self.stop(self._speech)
+        await connection.tell("user_started_speaking")
         for call, tool in self._pending.items():
-            await connection.send(
-                {"type": "tool_call_interrupted", "tool_call_id": call, "tool_name": tool}
-            )
+            await connection.tell("tool_call_interrupted", tool_call_id=call, tool_name=tool)
         self._pending.clear()
-        await connection.send({"type": "user_finished_speaking"})
+        await connection.tell("user_finished_speaking")
         if text is not None:
-            await connection.send({"type": "input_text", "text": text, "language": "en"})
+            await connection.tell("input_text", text=text, language="en")
         await self._reply(connection, answer_for(text or ""))
 
     async def go_away(self) -> None:
         """The server ends the conversation."""
         connection = self.connection
-        await connection.send({"type": "assistant_ended_conversation"})
+        await connection.tell("assistant_ended_conversation")
         await connection.close(1000, "The conversation is over.")
 
     async def _begin(self, connection: Connection) -> None:
         await self.acknowledging()
-        await connection.send({"type": "conversation_created", "conversation_id": "srv_1"})
+        await connection.tell("conversation_created", conversation_id="srv_1")
         await self.becoming_ready()
-        await connection.send({"type": "ready_to_start_conversation"})
-
-    async def _stop(self) -> None:
-        """Ends what is being said."""
-        if self._speech is not None:
-            self._speech.cancel()
-            await asyncio.wait({self._speech})
-            self._speech = None
+        await connection.tell("ready_to_start_conversation")
 
     async def _reply(self, connection: Connection, answer: Answer) -> None:
         """Says something in place of what is being said."""
-        await self._stop()
+        await self.stop(self._speech)
         self._speech = self.start(self._speak(connection, answer))
 
     async def _speak(self, connection: Connection, answer: Answer) -> None:
         await asyncio.sleep(self.latency)
         await self.acknowledging()
         if answer.text:
-            half = len(answer.text) // 2
-            await connection.send({"type": "assistant_started_speaking"})
-            await self._words(connection, answer.text[:half])
-            await self.held()
-            await self._words(connection, answer.text[half:])
+            await connection.tell("assistant_started_speaking")
+            await self.in_halves(answer.text, partial(self._words, connection))
         if answer.tool is not None:
-            self._called += 1
-            call = f"srv_call_{self._called}"
+            call, parameters = self.next_id("srv_call"), json.loads(answer.arguments)
             self._pending[call] = answer.tool
-            await connection.send(
-                {
-                    "type": "tool_call",
-                    "tool_call_id": call,
-                    "tool_name": answer.tool,
-                    "parameters": json.loads(answer.arguments),
-                }
-            )
+            about = {"tool_call_id": call, "tool_name": answer.tool, "parameters": parameters}
+            await connection.tell("tool_call", **about)
         if answer.text:
-            await connection.send({"type": "assistant_finished_speaking"})
+            await connection.tell("assistant_finished_speaking")
 
     async def _words(self, connection: Connection, text: str) -> None:
-        sound = base64.b64encode(silence(24000)).decode()
-        await connection.send({"type": "audio_chunk", "text": text, "audio": sound})
+        await connection.tell("audio_chunk", text=text, audio=encoded())

@@ -13,22 +13,15 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from aiohttp import web
 
-from ..far_end import Setting
-from ..script import Answer, answer_for, answer_for_output, greeting_for, silence
-from ..trace import Recorder
+from ..script import SILENCE, Answer, answer_for, answer_for_output, greeting_for
 from ..websocket import Connection, WebSocketFarEnd
 
-if TYPE_CHECKING:
-    from livekit.agents import llm
-
 __all__ = ["Provider"]
-
-_RATE = 24000
-
 
 _PAUSE = 0.05
 """Seconds without a further text until texts are answered: those sent together are one turn."""
@@ -54,26 +47,18 @@ class _Call:
 
     async def state(self, name: str) -> None:
         """Tells which state the call is in."""
-        await self.connection.send({"type": "state", "state": name})
+        await self.connection.tell("state", state=name)
 
     async def words(self, number: int, text: str) -> None:
         """Says more of an utterance."""
         await self.transcript("agent", number, final=False, delta=text)
-        await self.connection.send(silence(_RATE))
+        await self.connection.send(SILENCE)
 
     async def transcript(self, role: str, number: int, *, final: bool, **words: str) -> None:
         """Tells what was said, all of it as ``text`` or more of it as ``delta``."""
-        medium = "text" if role == "typed" else "voice"
-        await self.connection.send(
-            {
-                "type": "transcript",
-                "role": "agent" if role == "agent" else "user",
-                "medium": medium,
-                **words,
-                "final": final,
-                "ordinal": number,
-            }
-        )
+        whose = "agent" if role == "agent" else "user"
+        about = {"role": whose, "medium": "text" if role == "typed" else "voice"}
+        await self.connection.tell("transcript", **about, **words, final=final, ordinal=number)
 
 
 class Provider(WebSocketFarEnd):
@@ -85,20 +70,15 @@ class Provider(WebSocketFarEnd):
     # it never deletes and always numbers anew, asked to or not
     traits = frozenset({"never_deletes", "reuses_ids", "ready_late"})
 
-    def __init__(self, recorder: Recorder, setting: Setting | None = None) -> None:
-        super().__init__(recorder, setting)
-        self._made = 0
-        self._invoked = 0
-        self._calls: dict[int, _Call] = {}
+    _made = 0
 
-    def model(self) -> llm.RealtimeModel:
+    def model(self) -> Any:
         """A model whose calls are made here."""
         from livekit.plugins.ultravox import realtime
 
-        model: llm.RealtimeModel = realtime.RealtimeModel(
+        return realtime.RealtimeModel(
             api_key="none", base_url=f"http://{self.address}/api", http_session=self.http
         )
-        return model
 
     async def answer_http(self, request: web.Request) -> web.StreamResponse:
         """Makes a call and tells where to join it."""
@@ -107,24 +87,20 @@ class Provider(WebSocketFarEnd):
         self._made += 1
         self.recorder.note("connections", {"call": self._made, "made": await request.json()})
         await self.becoming_ready()
-        return web.json_response(
-            {
-                "callId": f"srv_{self._made}",
-                "joinUrl": f"ws://{self.address}/join/srv_{self._made}",
-            },
-            status=201,
-        )
+        call = f"srv_{self._made}"
+        made = {"callId": call, "joinUrl": f"ws://{self.address}/join/{call}"}
+        return web.json_response(made, status=201)
 
     async def connected(self, connection: Connection) -> None:
         """Greets: the call has begun, and it listens."""
-        call = self._calls[connection.number] = _Call(connection)
+        call = connection.talk = _Call(connection)
         name = connection.request.path.rsplit("/", 1)[-1]
-        await connection.send({"type": "call_started", "callId": name})
+        await connection.tell("call_started", callId=name)
         await call.state("listening")
 
     async def read(self, connection: Connection, frame: Any) -> None:
         """Reads texts, a tool's results, and what is to be said word by word."""
-        call = self._calls[connection.number]
+        call: _Call = connection.talk
         if frame["type"] == "user_text_message":
             if frame.get("urgency") == "immediate":
                 await self._interrupt(call)
@@ -138,9 +114,9 @@ class Provider(WebSocketFarEnd):
 
     async def user_says(self, text: str | None) -> None:
         """The user speaks, over what the agent says if it says something, and is answered."""
-        call = self._calls[self.connection.number]
+        call: _Call = self.connection.talk
         if call.speech is not None:
-            await call.connection.send({"type": "playback_clear_buffer"})
+            await call.connection.tell("playback_clear_buffer")
             await self._interrupt(call)
         if text is not None:
             await call.transcript("user", call.number(), final=True, text=text)
@@ -176,8 +152,7 @@ class Provider(WebSocketFarEnd):
     async def _interrupt(self, call: _Call) -> None:
         """Ends what is being said."""
         if call.speech is not None:
-            call.speech.cancel()
-            await asyncio.wait({call.speech})
+            await self.stop(call.speech)
             await call.state("listening")
 
     async def _reply(self, call: _Call, answer: Answer) -> None:
@@ -190,21 +165,12 @@ class Provider(WebSocketFarEnd):
         number = call.number()
         await call.state("thinking")
         if answer.text:
-            half = len(answer.text) // 2
             await call.state("speaking")
-            await call.words(number, answer.text[:half])
-            await self.held()
-            await call.words(number, answer.text[half:])
+            await self.in_halves(answer.text, partial(call.words, number))
         if answer.tool is not None:
-            self._invoked += 1
-            await call.connection.send(
-                {
-                    "type": "client_tool_invocation",
-                    "toolName": answer.tool,
-                    "invocationId": f"srv_call_{self._invoked}",
-                    "parameters": json.loads(answer.arguments),
-                }
-            )
+            about = {"toolName": answer.tool, "invocationId": self.next_id("srv_call")}
+            about["parameters"] = json.loads(answer.arguments)
+            await call.connection.tell("client_tool_invocation", **about)
             return
         await call.transcript("agent", number, final=True, text=answer.text)
         await call.state("listening")

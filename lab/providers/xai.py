@@ -6,7 +6,6 @@ from typing import Any
 
 from ..realtime_protocol import Conversation, Event, RealtimeFarEnd
 from ..script import Answer
-from ..websocket import Connection
 
 
 class Provider(RealtimeFarEnd):
@@ -23,16 +22,13 @@ class Provider(RealtimeFarEnd):
             api_key="none is needed", base_url=f"http://{self.address}/v1", http_session=self.http
         )
 
-    async def item_deleted(self, connection: Connection, item_id: str) -> None:
+    async def item_deleted(self, talk: Conversation, item_id: str) -> None:
         """Tells of a deletion."""
-        await self.tell(connection, "conversation.item.deleted", item_id="")
+        await super().item_deleted(talk, "")
 
-    async def on_conversation_item_create(
-        self, connection: Connection, talk: Conversation, f: Event
-    ) -> None:
+    async def on_conversation_item_create(self, talk: Conversation, f: Event) -> None:
         """The client adds an item, or has a text said."""
         if f["item"]["type"] == "force_message":
-            text = f["item"]["content"][0]["text"]
-            self.reply(connection, talk, Answer(text), None)
+            self.reply(talk, Answer(f["item"]["content"][0]["text"]))
             return
-        await super().on_conversation_item_create(connection, talk, f)
+        await super().on_conversation_item_create(talk, f)

@@ -7,21 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from lab import options
 from lab.environments import NEWEST, SCOPES, CannotRun, Laboratory, prepare, scratch_folder
-from lab.foreign.judging import (
-    KINDS,
-    BadExpectations,
-    Verdict,
-    judge,
-    judged,
-    lines_of,
-    on_all_sides,
-    read_expected,
-)
-from lab.options import among
+from lab.foreign import judging
 
 __all__ = ["app"]
 
@@ -32,46 +22,32 @@ AT_ONCE = 50
 """How many seeds one process goes through."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-out = Console()
-err = Console(stderr=True)
 
-Verdicts = dict[tuple[str, str], Verdict]
+Verdicts = dict[tuple[str, str], judging.Verdict]
 
 
-@app.command(
-    epilog="Exit codes: 0 all is as expected, 1 something is not, 2 wrong usage, 3 it cannot run."
-)
+@app.command(epilog=options.EPILOG)
 def main(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, from 0 on.")] = USUAL,
     seed: Annotated[int | None, typer.Option(min=0, help="This seed alone.")] = None,
     length: Annotated[int | None, typer.Option(min=0, help="How many actions of each.")] = None,
-    scope: Annotated[list[str] | None, typer.Option(help="lock or full; both by default.")] = None,
-    release: Annotated[str, typer.Option(help="The livekit-agents release.")] = NEWEST,
+    scope: options.Scopes = None,
+    release: options.Release = NEWEST,
     verbose: Annotated[bool, typer.Option(help="Show what differs, expected or not.")] = False,
-    scratch: Annotated[
-        Path | None, typer.Option(help="A folder to keep the environment in, for the next time.")
-    ] = None,
-    python: Annotated[str, typer.Option(help="The interpreter to start from.")] = sys.executable,
+    scratch: options.Scratch = None,
+    python: options.Python = sys.executable,
 ) -> None:
     """Goes through scripts and cases, on stock twice and on patched, and compares."""
-    scopes = among(scope, SCOPES, "--scope")
+    scopes = options.among(scope, SCOPES, "--scope")
     chosen = [*range(seeds)] if seed is None else [seed]
-    wrong: list[str] = []
-    try:
-        with scratch_folder(scratch) as folder:
-            lab = prepare(release, scopes, (), folder, python=python, say=tell)
-            verdicts, steps = _scripts(lab, scopes, chosen, length, verbose)
-            cases = on_all_sides(lab, "lab.sequences.run", ["--cases"])
-        wrong += (
-            f"stock, {case}: {line}" for case, said in cases["stock"].items() for line in said
-        )
+    with options.exits(CannotRun, judging.BadExpectations), scratch_folder(scratch) as folder:
+        lab = prepare(release, scopes, (), folder, python=python, say=options.tell)
+        verdicts, steps = _scripts(lab, scopes, chosen, length, verbose)
+        cases = judging.on_all_sides(lab, "cases", [])
+        wrong = [f"stock, {case}: {line}" for case, said in cases["stock"].items() for line in said]
         verdicts |= {(s, case): _case(cases[s][case]) for s in scopes for case in cases["stock"]}
         names = [*dict.fromkeys(name for _, name in verdicts)]
-        whole = chosen == [*range(USUAL)]
-        expected = read_expected(EXPECTED, SCOPES, names, whole=whole)
-    except (CannotRun, BadExpectations) as e:
-        tell(str(e))
-        raise typer.Exit(3) from None
+        expected = judging.read_expected(EXPECTED, SCOPES, names, whole=chosen == [*range(USUAL)])
     _show(scopes, verdicts, steps, [*cases["stock"]])
     asked = {
         key: verdict
@@ -79,15 +55,7 @@ def main(
         # beyond the usual ones, what is expected of `full` is written down nowhere
         if key[0] == "lock" or not key[1].isdigit() or (int(key[1]) < USUAL and length is None)
     }
-    wrong += judged(asked, expected, newest=release == NEWEST)
-    for sentence in wrong:
-        tell(sentence)
-    raise typer.Exit(1 if wrong else 0)
-
-
-def tell(sentence: str) -> None:
-    """Says something that is no result."""
-    err.print(sentence, markup=False, highlight=False, soft_wrap=True)
+    options.conclude([*wrong, *judging.judged(asked, expected, newest=release == NEWEST)])
 
 
 def _scripts(
@@ -96,56 +64,56 @@ def _scripts(
     """Runs the scripts some at a time, and shows the shortest beginning of each that differs."""
     verdicts: Verdicts = {}
     steps = 0
+    wish = [] if length is None else ["--length", str(length)]
     for start in range(0, len(seeds), AT_ONCE):
-        some = seeds[start : start + AT_ONCE]
-        wish = ["--first", str(some[0]), "--count", str(len(some))]
-        wish += [] if length is None else ["--length", str(length)]
-        reports = on_all_sides(lab, "lab.sequences.run", wish)
+        some = map(str, seeds[start : start + AT_ONCE])
+        reports = judging.on_all_sides(lab, "seeds", [*wish, *some])
         for name, stock in reports["stock"].items():
             steps += len(stock)
             for scope in scopes:
                 again, other = reports["stock again"][name], reports[scope][name]
                 # `lock` is as stock where something is refused, too: nothing had to be relaxed
-                verdict = judge(stock, again, other, no_worse=scope != "lock")
+                verdict = judging.judge(stock, again, other, no_worse=scope != "lock")
                 verdicts[scope, name] = verdict
                 if verdict.first is not None and (verbose or scope == "lock"):
                     _replay(scope, name, stock, verdict)
     return verdicts, steps
 
 
-def _replay(scope: str, seed: str, stock: list[dict[str, Any]], verdict: Verdict) -> None:
+def _replay(scope: str, seed: str, stock: list[dict[str, Any]], verdict: judging.Verdict) -> None:
     """Prints the shortest beginning of a script that differs, and how."""
     assert verdict.first is not None
     # the first step is the start, and the last one the end
     length = min(verdict.first, len(stock) - 2)
-    out.print(f"\n{scope}, seed {seed}: the first {length} actions differ", style="bold")
-    out.print(f"  python -m lab.sequences --seed {seed} --length {length} --verbose")
+    options.out.print(f"\n{scope}, seed {seed}: the first {length} actions differ", style="bold")
+    options.out.print(f"  python -m lab.sequences --seed {seed} --length {length} --verbose")
     for number, step in enumerate(stock[: verdict.first + 1]):
-        out.print(f"  {number:2} {step['step']}", markup=False)
-    lines_of(verdict, lambda line: out.print(line, markup=False, soft_wrap=True))
+        options.out.print(f"  {number:2} {step['step']}", markup=False)
+    judging.show_lines(verdict)
 
 
-def _case(said: list[str]) -> Verdict:
+def _case(said: list[str]) -> judging.Verdict:
     """What came of a case: what is wrong counts as an outcome that differs."""
-    none = dict.fromkeys(KINDS, 0)
-    if not said:
-        return Verdict({}, none)
-    return Verdict({"outcome": ("act", *said)}, {**none, "outcome": 1}, first=1)
+    steps = {**dict.fromkeys(judging.KINDS, 0), "outcome": int(bool(said))}
+    differing = {"outcome": ("act", *said)} if said else {}
+    return judging.Verdict(differing, steps, 1 if said else None)
 
 
 def _show(scopes: list[str], verdicts: Verdicts, steps: int, cases: list[str]) -> None:
-    table = Table("scope", *(f"other {kind}" for kind in KINDS), "as on stock", "cases passed")
+    table = Table(
+        "scope", *(f"other {kind}" for kind in judging.KINDS), "as on stock", "cases passed"
+    )
     for scope in scopes:
         seeds = [v for (s, name), v in verdicts.items() if s == scope and name.isdigit()]
         passed = sum(verdicts[scope, case].first is None for case in cases)
         table.add_row(
             scope,
-            *(str(sum(kind in verdict.differing for verdict in seeds)) for kind in KINDS),
+            *(str(sum(kind in verdict.differing for verdict in seeds)) for kind in judging.KINDS),
             f"{sum(verdict.first is None for verdict in seeds)} of {len(seeds)}",
             f"{passed} of {len(cases)}",
         )
-    out.print(table)
-    out.print(f"{steps} steps on each side.", highlight=False)
+    options.out.print(table)
+    options.out.print(f"{steps} steps on each side.", highlight=False)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from lab.foreign.provider import Answer, Part, RecordingModel
+from lab.foreign.steps import lookup
 from lab.foreign.talk import LabAgent, Talk
 from livekit.agents import AgentTask, StopResponse, ToolError, llm
 from livekit.agents.llm import function_tool
@@ -37,12 +38,6 @@ def action(weight: int = 1) -> Callable[[Action], Action]:
         return function
 
     return register
-
-
-@function_tool
-async def lookup() -> str:
-    """Looks something up."""
-    return "42"
 
 
 @function_tool
@@ -109,13 +104,9 @@ class Play:
         self.count += 1
         return f"{kind}-{self.count}"
 
-    def agent(self, *, chat_ctx: Any = None, greets: bool = False, **options: Any) -> LabAgent:
+    def agent(self, **options: Any) -> LabAgent:
         """An agent with the usual tools, and some that need to know the talk."""
-        if chat_ctx is not None:
-            options["chat_ctx"] = chat_ctx
-        return LabAgent(
-            self.name("agent"), greets=greets, tools=[*TOOLS, *self._own_tools()], **options
-        )
+        return LabAgent(self.name("agent"), tools=[*TOOLS, *self._own_tools()], **options)
 
     def another_model(self) -> RecordingModel:
         """A model of its own, which has sessions of its own."""
@@ -165,6 +156,10 @@ def _spoken(random: Random) -> Part:
     return Part([f"Reply {random.randrange(100)}, ", "and ", "more."][: random.randrange(1, 4)])
 
 
+def _perhaps_spoken(random: Random) -> list[Part]:
+    return [_spoken(random)] if random.random() < 0.5 else []
+
+
 # -- turns
 
 
@@ -187,14 +182,14 @@ async def typed_without_a_reply(play: Play, random: Random) -> None:
 async def tool(play: Play, random: Random) -> None:
     """The model calls a tool or two, with or without a word before."""
     calls = [Part(call=random.choice(_NAMES)) for _ in range(random.choice([1, 1, 2]))]
-    before = [_spoken(random)] if random.random() < 0.5 else []
+    before = _perhaps_spoken(random)
     await play.talk.typed("Use a tool.", Answer([*before, *calls]))
 
 
 @action(2)
 async def tool_that_changes(play: Play, random: Random) -> None:
     """A tool changes the context or the instructions, while its reply has a text or has none."""
-    before = [_spoken(random)] if random.random() < 0.5 else []
+    before = _perhaps_spoken(random)
     call = Part(call=random.choice(["remember", "instruct"]))
     await play.talk.typed("Change something.", Answer([*before, call]))
 
@@ -297,12 +292,9 @@ async def odd_item_added(play: Play, random: Random) -> None:
         if kind == "twice" and items:
             items.append(random.choice(items))
         elif kind in ("call", "output"):
-            call = llm.FunctionCall(
-                id=f"{message.id}-call", call_id=message.id, name="lookup", arguments="{}"
-            )
-            output = llm.FunctionCallOutput(
-                id=f"{message.id}-output", call_id=message.id, output="44", is_error=False
-            )
+            own, of = message.id, dict[str, Any](call_id=message.id)
+            call = llm.FunctionCall(id=f"{own}-call", name="lookup", arguments="{}", **of)
+            output = llm.FunctionCallOutput(id=f"{own}-output", output="44", is_error=False, **of)
             items.extend([call, output] if kind == "call" else [output])
         else:
             items.append(message)
@@ -359,15 +351,9 @@ async def context_replaced(play: Play, random: Random) -> None:
 async def handoff(play: Play, random: Random) -> None:
     """Another agent takes over, with all of the context, a part or nothing of it."""
     before = play.talk.agent.chat_ctx
-    chat_ctx = random.choice(
-        [
-            before.copy(),
-            before.copy(),
-            before.copy(exclude_function_call=True, exclude_handoff=True),
-            before.copy().truncate(max_items=3),
-            llm.ChatContext([]),
-        ]
-    )
+    without = before.copy(exclude_function_call=True, exclude_handoff=True)
+    last, none = before.copy().truncate(max_items=3), llm.ChatContext([])
+    chat_ctx = random.choice([before.copy(), before.copy(), without, last, none])
     await play.talk.hand_off(play.agent(chat_ctx=chat_ctx, greets=random.random() < 0.5))
 
 
@@ -382,8 +368,8 @@ async def handoff_to_a_new_session(play: Play, random: Random) -> None:
 @action(2)
 async def handoff_by_a_tool(play: Play, random: Random) -> None:
     """A tool returns the next agent."""
-    before = [_spoken(random)] if random.random() < 0.5 else []
-    await play.talk.typed("Transfer me.", Answer([*before, Part(call="transfer")]))
+    answer = Answer([*_perhaps_spoken(random), Part(call="transfer")])
+    await play.talk.typed("Transfer me.", answer)
 
 
 @action(2)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
 from lab.foreign.provider import Answer, Part, RecordingModel, RecordingSession
@@ -28,18 +29,19 @@ __all__ = ["CASES", "judge_case"]
 NOTE = "The order is on its way."
 TEXT = "Where is my order?"
 REPLY = "I will look."
+_WORDS = Part(["I ", "will ", "look."])
 
 Case = Callable[[Talk], Awaitable[str]]
 """Acts the pattern out, and returns the text that came late."""
 
 _KINDS: dict[str, type[RecordingSession]] = {
     "tells of all": RecordingSession,
-    "tells of its own": TellsItsOwn.kind,
-    "tells of nothing": TellsNothing.kind,
+    "tells of its own": TellsItsOwn,
+    "tells of nothing": TellsNothing,
 }
 
 
-async def _update_with_a_held_copy(talk: Talk, seconds: float, *, meanwhile: Any = None) -> None:
+async def _update_with_a_held_copy(talk: Talk, seconds: float, meanwhile: Any = None) -> None:
     chat_ctx = talk.agent.chat_ctx.copy()
     if meanwhile is not None:
         meanwhile()
@@ -48,39 +50,24 @@ async def _update_with_a_held_copy(talk: Talk, seconds: float, *, meanwhile: Any
     await talk.agent.update_chat_ctx(chat_ctx)
 
 
-async def _spoken_turn(talk: Talk) -> str:
-    """The user has spoken, and is understood after the update."""
-    hear = lambda: talk.realtime.hear(TEXT, late=True, reply=False)  # noqa: E731
-    await _update_with_a_held_copy(talk, 0.35, meanwhile=hear)
-    return TEXT
+def _spoken_turn(seconds: float, **how: bool) -> Case:
+    async def case(talk: Talk) -> str:
+        hear = partial(talk.realtime.hear, TEXT, **how)
+        await _update_with_a_held_copy(talk, seconds, hear)
+        return TEXT
 
-
-async def _spoken_turn_during_the_update(talk: Talk) -> str:
-    """The user has spoken, and is understood while the update is unacknowledged."""
-    hear = lambda: talk.realtime.hear(TEXT, reply=False)  # noqa: E731
-    await _update_with_a_held_copy(talk, 0.35, meanwhile=hear)
-    return TEXT
-
-
-async def _spoken_turn_and_its_reply(talk: Talk) -> str:
-    """The user is understood only after the reply, which begins before the update."""
-    hear = lambda: talk.realtime.hear(TEXT, late=True)  # noqa: E731
-    await _update_with_a_held_copy(talk, 0.55, meanwhile=hear)
-    return TEXT
+    return case
 
 
 async def _reply(talk: Talk) -> str:
     """A reply begins, and its words come after the update."""
-    answer = Answer([Part(["I ", "will ", "look."])])
-    begin = lambda: talk.realtime.respond(answer)  # noqa: E731
-    await _update_with_a_held_copy(talk, 0.05, meanwhile=begin)
+    await _update_with_a_held_copy(talk, 0.05, partial(talk.realtime.respond, Answer([_WORDS])))
     return REPLY
 
 
 async def _reply_to_a_typed_turn(talk: Talk) -> str:
     """The user types; the copy is taken when the turn is in, and the reply begins after that."""
-    answer = Answer([Part(["I ", "will ", "look."])])
-    talk.model.answers.append(answer)
+    talk.model.answers.append(Answer([_WORDS]))
     talk.model.replies.clear()
     handle = talk.session.generate_reply(user_input=TEXT)
     await asyncio.sleep(0.12)
@@ -91,8 +78,7 @@ async def _reply_to_a_typed_turn(talk: Talk) -> str:
 
 async def _in_a_tool(talk: Talk) -> str:
     """A tool does it, while the reply that called the tool has a text that is not recorded yet."""
-    answer = Answer([Part(["I ", "will ", "look."]), Part(call="check_quickly")])
-    await talk.typed(TEXT, answer)
+    await talk.typed(TEXT, Answer([_WORDS, Part(call="check_quickly")]))
     return REPLY
 
 
@@ -105,9 +91,9 @@ async def _in_a_tool_while_the_user_speaks(talk: Talk) -> str:
 
 
 _PATTERNS: dict[str, Case] = {
-    "spoken turn": _spoken_turn,
-    "spoken turn, understood during the update": _spoken_turn_during_the_update,
-    "spoken turn, understood after its reply": _spoken_turn_and_its_reply,
+    "spoken turn": _spoken_turn(0.35, late=True, reply=False),
+    "spoken turn, understood during the update": _spoken_turn(0.35, reply=False),
+    "spoken turn, understood after its reply": _spoken_turn(0.55, late=True),
     "reply": _reply,
     "reply to a typed turn": _reply_to_a_typed_turn,
     "in a tool": _in_a_tool,

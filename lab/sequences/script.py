@@ -10,7 +10,7 @@ from typing import Any
 from lab.foreign.provider import RecordingModel, RecordingSession
 from lab.foreign.recorder import Recorder, Step
 from lab.foreign.talk import Restless, Talk
-from lab.foreign.variants import Immutable, TellsItsOwn, TellsNothing
+from lab.foreign.variants import IMMUTABLE, TellsItsOwn, TellsNothing
 from lab.trace import REFUSED
 from livekit.agents import llm
 
@@ -29,15 +29,15 @@ _CAPABILITIES: tuple[dict[str, bool], ...] = (
     {"per_response_tool_choice": False},
     {"supports_say": True},
     {"message_truncation": False},
-    Immutable.capabilities,
+    IMMUTABLE,
 )
 
 _KINDS: tuple[type[RecordingSession], ...] = (
     RecordingSession,
     RecordingSession,
     RecordingSession,
-    TellsItsOwn.kind,
-    TellsNothing.kind,
+    TellsItsOwn,
+    TellsNothing,
 )
 
 
@@ -107,8 +107,7 @@ def play(script: Script, recorder: Recorder) -> list[Step]:
         kind: Any = type(script.kind.__name__, bases, {"latency": script.latency})
         return RecordingModel(recorder, kind, name=name, **script.capabilities)
 
-    audio = script.capabilities.get("audio_output", False)
-    talk = Talk(recorder, make_model("model"), audio=audio)
+    talk = Talk(recorder, make_model("model"))
     acting = Play(talk, make_model)
     with suppress(Restless):
         talk.step("start", lambda: talk.start(acting.agent(greets=script.seed % 2 == 0)))
