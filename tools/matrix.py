@@ -54,7 +54,7 @@ def examine(tree: Path) -> Caught:
     """Runs the regressions and the explorer on the livekit-agents in a folder."""
     paths = (tree, ROOT / "livekit-agents")
     ran = run(paths, *PYTEST, *regressions("engine"))
-    explored = run(paths, "ctxlock.explorer", "--clean")
+    explored = run(paths, "ctxlock.explorer", "--clean", "--jobs=2")
     assert ran is not None and explored is not None  # there is no limit
     if ran.returncode not in (0, 1):
         raise RuntimeError(f"The regressions could not run:\n{ran.stdout}{ran.stderr}")
