@@ -36,7 +36,7 @@ TEST_TOOLS = ("hypothesis", "pytest", "pytest-asyncio", "pytest-xdist")
 REALTIME = sorted(str(path) for path in Path("tests").glob("test_*realtime*.py"))
 DOCTOR = sorted(str(path) for path in Path("tests").glob("test_doctor_runs*.py"))
 REPEAT = os.environ.get("CTXLOCK_REPEAT", "1")
-"""How often each regression is run; CI repeats them where `uv run pytest` runs them."""
+"""How often each regression is run on another release or scope; CI repeats those of the suite."""
 
 
 @nox.session
@@ -84,12 +84,6 @@ def full(session: nox.Session, release: str) -> None:
 def network(session: nox.Session) -> None:
     """The tests that ask a package index: builds, some installers, older releases; no others."""
     session.run("pytest", "-m", "network and not installers", *session.posargs)
-
-
-@nox.session(default=False)
-def tests(session: nox.Session) -> None:
-    """The tests that ask no index, each regression repeated."""
-    session.run("pytest", "--repeat", REPEAT, *session.posargs)
 
 
 @nox.session
