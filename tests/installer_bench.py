@@ -65,8 +65,12 @@ class Case:
     @property
     def title(self) -> str:
         """What is wanted, and what it begins with."""
-        begins = {"nothing": "{}, into an empty environment", "stock": "{} over stock"}
-        return {"project": "project: {}", **begins}.get(self.begin, "{}").format(self.what)
+        forms = {
+            "nothing": "{}, into an empty environment",
+            "stock": "{} over stock",
+            "project": "project: {}",
+        }
+        return forms.get(self.begin, "{}").format(self.what)
 
 
 @dataclass
